@@ -12,6 +12,7 @@ create or replace function choose_one_by_one(
 language plpgsql
 as $$
 declare
+    v_shut constant integer[] := regrouping_limits();
     v_open limit_key[];
     v_lane lane;
     v_gate limit_key;
@@ -19,6 +20,7 @@ declare
     v_stop limit_key;
     v_next candidate;
     v_stuck limit_key[] := '{}';
+    v_passed limit_key[] := '{}';
 begin
     p_chosen := '{}';
     p_rooms := key_room(p_gates);
@@ -40,15 +42,15 @@ begin
             continue;
         end if;
         p_rooms := p_rooms || key_room(v_late);
-        -- The key at which this lane has to wait. It has no room for the lane's first execution. Or it is not among `v_open`, and has
-        -- a better-placed lane at its gate. A key without costs comes first: at the gate of a key with costs, the lane would delay
-        -- lanes behind it that need less.
+        -- The key at which this lane has to wait. It has no room for the lane's first execution. Or its limit is being regrouped. Or
+        -- it is not among `v_open`, and has a better-placed lane at its gate. A key without costs comes first: at the gate of a key
+        -- with costs, the lane would delay lanes behind it that need less.
         v_stop := (
             select (m.limit_id, m.group_value)::limit_key
             from (select * from unnest(v_lane.keys, v_lane.costs) k (limit_id, group_value, cost)
                   join unnest(p_rooms) r using (limit_id, group_value) offset 0) m
             where case when m.weighted then m.free < least(coalesce(m.cost, 1), m.allowed) else m.free <= 0 end
-                or (m.limit_id, m.group_value)::limit_key <> all (v_open) and exists (
+                or m.limit_id = any (v_shut) or (m.limit_id, m.group_value)::limit_key <> all (v_open) and exists (
                 select from lane l
                 where l.gate_limit = m.limit_id and l.gate_group = m.group_value
                     and (l.rank, l.place, l.ready_at, l.execution_id) < (v_lane.rank,
@@ -61,6 +63,9 @@ begin
         elsif v_stop.limit_id is not null then
             update lane set gate_limit = v_stop.limit_id, gate_group = v_stop.group_value, moved_at = clock_timestamp()
             where id = v_lane.id;
+            if v_stop.limit_id = any (v_shut) then
+                v_passed := v_passed || v_stop;
+            end if;
             continue;
         end if;
         if exists (select from namespace n where n.id = v_lane.namespace_id and n.away_since is not null) then
@@ -86,5 +91,5 @@ begin
     end loop;
     p_again := array(
         select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck)) || v_passed;
 end $$;

@@ -56,12 +56,6 @@ begin
         v_waiting := find_lanes(v_waiting);
         v_new := join_line(v_waiting);
         if v_new is not null then
-            -- An older lane of this namespace may wait for its regrouping and need the same keys. The new lane is marked for
-            -- regrouping, too, so it waits behind that lane.
-            update lane l set gate_kind = 'regroup', gate_limit = null, gate_group = null
-            where l.id = any (array(select c.lane from unnest(v_waiting) c)) and l.gate_kind = 'limit' and exists (
-                select from lane o where o.gate_kind = 'regroup' and o.namespace_id = l.namespace_id
-                    and (o.rank, o.ready_at, o.execution_id) < (l.rank, l.ready_at, l.execution_id));
             -- Only the new lanes are promoted. Each older lane was tried before, and its gate is closed.
             v_messages := v_messages || promote(v_new);
             -- An executor that knows of no waiting lane looks again only after 10 s. That would be too late for the next start of

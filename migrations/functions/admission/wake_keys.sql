@@ -1,6 +1,7 @@
 -- Handle at most `p_limit` due wake rows: promote at the keys that they name. For a row that names a namespace, lanes that stood
 -- aside and have a live worker now wait at their gates again (restore_gates). A key has a wake row for several reasons. For
 -- example, its rate permits a start now, its limit has changed, or a slot was freed without the locks of all keys involved.
+-- The rows of a limit that is being regrouped stay until its lanes are regrouped.
 -- `woken` is true if this call deleted a wake row or took back executions. Then the caller calls again.
 -- planner: lookups
 create or replace function wake_keys(p_limit integer, out messages message[], out woken boolean)
@@ -8,6 +9,7 @@ language plpgsql
 as $$
 declare
     v_now timestamptz := clock_timestamp();
+    v_shut constant integer[] := regrouping_limits();
     v_keys limit_key[];
     v_spaces integer[];
     v_lanes uuid[];
@@ -17,7 +19,8 @@ begin
     -- A wake row names a key or a namespace. The columns of the other are null, and match nothing in the queries below.
     select array_agg(distinct (x.limit_id, x.group_value)::limit_key), array_agg(distinct x.namespace_id)
     into v_keys, v_spaces
-    from (select * from wake where at <= v_now order by at limit p_limit) x;
+    from (
+        select * from wake where at <= v_now and (limit_id is null or limit_id <> all (v_shut)) order by at limit p_limit) x;
     if v_keys is null then
         return;
     end if;

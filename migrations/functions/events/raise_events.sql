@@ -14,7 +14,11 @@ declare
     v_ids uuid[];
 begin
     with wanted as materialized (
-        select new_id() as id, d.tenant, d.payload, d.once, s.id as cause, coalesce(s.depth, 0) as depth,
+        -- The id is a UUIDv7 (RFC 9562) by the database's clock: 48 bits of milliseconds, then random bits.
+        select encode(set_bit(set_bit(
+                overlay(uuid_send(gen_random_uuid())
+                    placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
+                52, 1), 53, 1), 'hex')::uuid as id, d.tenant, d.payload, d.once, s.id as cause, coalesce(s.depth, 0) as depth,
             coalesce(s.chains, '{}') as chains, coalesce(s.raised, '{}') as raised
         from unnest(p_tenants, p_payloads, p_causes, p_once) as d (tenant, payload, cause, once)
         left join chain_step s on s.id = root_of(d.cause)

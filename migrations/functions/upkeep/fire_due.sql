@@ -8,6 +8,8 @@ create or replace function fire_due(
 )
 language plpgsql
 as $$
+declare
+    v_shut integer[];
 begin
     did := follow_clock();
     if did then
@@ -28,8 +30,9 @@ begin
     if not did then
         select e.messages, e.expired <> '{}' into messages, did from expire_outside(p_limit) e;
     end if;
+    v_shut := regrouping_limits();
     next_in := extract(epoch from least(
-        (select min(due_at) from timer), (select min(at) from wake),
+        (select min(due_at) from timer), (select min(at) from wake where limit_id is null or limit_id <> all (v_shut)),
         (select min(due_at) from inquiry where status = 'created'),
         (select min(w.due_at) from outside_wait w join execution e on e.id = w.execution_id
          where w.due_at is not null and e.status = 'waiting'),

@@ -286,7 +286,7 @@ async def limits_change_without_executor(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for an executor to put it back in line at its old place, since its limits have changed\.")
+@kind(r"Waits for an executor to sort its queue again, since limits have changed\.")
 async def limits_change(scene: Scene) -> UUID:
     id = await limits_change_without_executor(scene)
     await scene.executor()

@@ -16,6 +16,7 @@ from penstock.language.terms.ids import new_id
 from penstock.operate.why import Why, why
 from penstock.settings import Settings
 from penstock.store.admission import admission_line
+from penstock.store.executions.listed_waits import starts_of
 from penstock.store.session.database import Database
 from tests.penstock.store.admission.desk import Desk
 
@@ -132,6 +133,9 @@ async def test_while_limits_change_it_says_so(desk: Desk, ask: Any) -> None:
     assert (await ask(ids[1])).because == "outage"
     await desk.session.fetch(EXECUTOR, new_id())
     assert (await ask(ids[1])).because == "regroup"
+    ids += await desk.start(1, "shop.refund")  # in a lane of its own, which was never marked
+    assert (await ask(ids[2])).because == "regroup"
+    assert (await starts_of(desk.session, ids[2:], 30))[0].gate == "regroup"
 
 
 @pytest.mark.parametrize("limited", [False, True])

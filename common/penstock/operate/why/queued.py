@@ -30,13 +30,11 @@ async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     keys = [{"limit": limit.ref, "group": group_of(limit.group_value, limit.by)} for limit in limits]
     facts: dict[str, Any] = {"waited": place.waited, "keys": keys, "priority": -place.rank}
     if place.gate_kind == "regroup":
-        changed = "Its limits have changed. An executor will put it back in line, at its old place."
+        changed = "Limits have changed. An executor will sort its queue again. It keeps its place."
         if not await presence.executors(session, settings):
             return why_of(row, "outage", presence.NO_EXECUTOR, changed, presence.START_EXECUTOR, **facts)
-        clause = (
-            "waits for an executor to put it back in line at its old place, since its limits have changed"
-        )
-        return why_of(row, "regroup", clause, **facts)
+        clause = "waits for an executor to sort its queue again, since limits have changed"
+        return why_of(row, "regroup", clause, "It keeps its place.", **facts)
     if place.gate_kind == "worker":
         workers = await presence.workers(session, row, settings)
         facts |= {"workers": asdict(workers), "route": row.queue}

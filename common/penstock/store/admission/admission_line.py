@@ -14,9 +14,9 @@ from penstock.store.session.rows import first_as, rows_as
 @dataclass(frozen=True, slots=True)
 class LinePlace:
     """A place in line. `gate_kind` says what the lane waits for: `limit` (a key), `worker` (a live worker of its route)
-    or `regroup` (its limits changed). Executions are ordered by `rank` (minus the priority), then by `turn` (the round
-    of their group under `fair_limit`), then by `ready_at`. `waited` is the wait in line, and `away` the time without a
-    live worker, both in seconds."""
+    or `regroup` (lanes under its limits are being regrouped). Executions are ordered by `rank` (minus the priority), then
+    by `turn` (the round of their group under `fair_limit`), then by `ready_at`. `waited` is the wait in line, and `away`
+    the time without a live worker, both in seconds."""
 
     lane: UUID
     rank: int
@@ -32,7 +32,8 @@ class LinePlace:
 
 
 PLACE = """
-select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate_kind, l.gate_limit, l.gate_group, l.fair_limit,
+select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate_limit, l.gate_group, l.fair_limit,
+    case when l.gate_limit = any (regrouping_limits()) then 'regroup' else l.gate_kind end as gate_kind,
     extract(epoch from clock_timestamp() - w.since)::float8 as waited,
     extract(epoch from clock_timestamp() - n.away_since)::float8 as away
 from waiter w join lane l on l.id = w.lane join namespace n on n.id = l.namespace_id

@@ -26,7 +26,7 @@ BY_HAND = "limit_by_hand"
 """The kinds in the catalog of a declared limit, and of a limit that is set by hand. The stored definitions of both have
 the kind `limit`."""
 
-BEFORE = "select fair, cost::text as cost from concurrency_limit where ref = $1 and by = $2::text[]"
+BEFORE = "select fair, cost::text as cost, budget from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """
 insert into concurrency_limit (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
     rate_seconds, while_waiting, cost, unit, budget, breaker)
@@ -80,8 +80,8 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A limit that was stored. `regroups`: the parameters that it is fair to, or its cost, have changed, so that its waiting
-    executions join their lanes again."""
+    """A limit that was stored. `regroups`: its waiting executions join their lanes again, since the parameters that it is fair
+    to, its cost or the unit of its budget have changed."""
 
     id: int
     regroups: bool
@@ -128,6 +128,7 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
     cost = _stored_cost(body.get("cost"))
     old_rows = await tx.fetch(BEFORE, ref, by)
     budget = body.get("budget")
+    unit_row = await _unit_of_budgets(tx, budget, definition) if budget else None
     rows = await tx.fetch(
         STORE,
         ref,
@@ -143,11 +144,13 @@ async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]
         body.get("while_waiting") or "release",
         None if cost is None else orjson.dumps(cost).decode(),
         body.get("unit") or budget or "",
-        await _unit_of_budgets(tx, budget, definition) if budget else None,
+        unit_row,
         _stored_breaker(body.get("breaker")),
     )
     regroups = bool(old_rows) and (
-        list(old_rows[0]["fair"]) != fair or orjson.loads(old_rows[0]["cost"] or b"null") != cost
+        list(old_rows[0]["fair"]) != fair
+        or orjson.loads(old_rows[0]["cost"] or b"null") != cost
+        or old_rows[0]["budget"] != unit_row
     )
     return Stored(rows[0]["id"], regroups)
 

@@ -128,7 +128,8 @@ class StartWait:
 
 
 STARTS = """
-select e.id, w.gate_kind as gate, c.ref as limit, substr(n.queue, 6) as route, exists (
+select e.id, case when w.gate_limit is not null and c.id is null then 'regroup' else w.gate_kind end as gate, c.ref as limit,
+    substr(n.queue, 6) as route, exists (
     select from process p where p.kind = 'worker' and p.state = 'active' and substr(n.queue, 6) = any (p.routes)
         and n.action = any (p.actions) and p.beat_at > clock_timestamp() - make_interval(secs => $2)) as is_online
 from unnest($1::uuid[]) x cross join lateral (select * from execution e where e.id = x offset 0) e
@@ -136,7 +137,7 @@ join namespace n on n.id = e.namespace_id
 left join lateral (
     select l.gate_kind, l.gate_limit from waiter w join lane l on l.id = w.lane where w.execution_id = e.id limit 1
 ) w on true
-left join concurrency_limit c on c.id = w.gate_limit
+left join concurrency_limit c on c.id = w.gate_limit and c.id <> all ((select regrouping_limits())::integer[])
 where e.status in ('queued', 'scheduled')
 """
 

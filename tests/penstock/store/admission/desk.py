@@ -197,9 +197,10 @@ class Desk:
         await self.session.fetch(
             "update wake set at = clock_timestamp() where at < clock_timestamp() + interval '1 second' returning 1"
         )
-        for step in ("wake_keys(100) where woken", "regroup(2) where regrouped"):
-            while await self.session.fetch(f"select 1 from {step}"):
-                await asyncio.sleep(0)
+        while await self.session.fetch("select from wake_keys(100) where woken") or await self.session.fetch(
+            "select from regroup(2) where regrouped"
+        ):
+            await asyncio.sleep(0)
 
     async def statuses(self, ids: Sequence[UUID]) -> list[str]:
         rows = await self.session.fetch("select id, status from execution where id = any($1::uuid[])", ids)

@@ -85,12 +85,21 @@ class Model:
 
     bounds: list[Bound]
     all: dict[UUID, Labelled] = field(default_factory=dict)
+    marked: set[UUID] = field(default_factory=set)
+    """The executions that are not regrouped yet."""
 
     def those(self, *statuses: str) -> list[Labelled]:
         return [one for one in self.all.values() if one.status in statuses]
 
     def needed(self, one: Labelled) -> list[Key]:
         return [bound.key(one) for bound in self.bounds if one.action in bound.actions]
+
+    def is_regrouping(self, one: Labelled) -> bool:
+        """Return True if an execution, or another one under a limit of it, is not regrouped yet."""
+        actions = {self.all[id].action for id in self.marked}
+        return one.id in self.marked or any(
+            one.action in bound.actions and actions & {*bound.actions} for bound in self.bounds
+        )
 
     def admit(self, ones: Sequence[Labelled]) -> None:
         for one in ones:
@@ -99,19 +108,19 @@ class Model:
                 one.status = "queued" if one.keys else "scheduled"
         self.settle()
 
-    def change(self, bounds: list[Bound]) -> None:
+    def change(self, bounds: list[Bound], marked: set[UUID]) -> None:
         """Other limits are in force. A holder keeps the keys that it holds, and a waiting execution needs the new ones."""
-        self.bounds = bounds
+        self.bounds, self.marked = bounds, marked
         for one in self.those("queued"):
             one.keys = self.needed(one)
         self.settle()
 
     def settle(self) -> None:
-        """Admit, in order, each execution that finds room under all its limits."""
+        """Admit, in order, each execution that finds room under all its limits. None of them may be regrouping."""
         most = {bound.ref: bound.max for bound in self.bounds}
         held = [key for one in self.those(*HOLDING) for key in one.keys]
         for one in sorted(self.those("queued"), key=lambda one: one.place):
-            if all(held.count(key) < most[key[0]] for key in one.keys):
+            if not self.is_regrouping(one) and all(held.count(key) < most[key[0]] for key in one.keys):
                 one.status = "scheduled"
                 held += one.keys
 

@@ -38,13 +38,13 @@ async def root(
     return id
 
 
-async def children(desk: Desk, parent: UUID, *tokens: float) -> list[UUID]:
+async def children(desk: Desk, parent: UUID, *tokens: float, ref: str = "shop.charge") -> list[UUID]:
     """Start children one after the other, each with this cost."""
     ids = []
     for cost in tokens:
         id = new_id()
         params = orjson.dumps({"tokens": cost}).decode()
-        place = desk._spaces["shop.charge"], desk._definitions["shop.charge"]
+        place = desk._spaces[ref], desk._definitions[ref]
         await desk.session.fetch(CHILD, id, *place, params, parent, f"t{id.hex}")
         ids.append(id)
     return ids
@@ -221,3 +221,15 @@ async def test_start_within_a_tree_without_budget_is_free(desk: Desk) -> None:
     id = await started_by(desk, top, "shop.charge", tokens=10**6)
     assert await desk.statuses([id]) == ["scheduled"]
     assert await desk.slots() == {}
+
+
+async def test_other_unit_holds_for_waiting_executions(desk: Desk) -> None:
+    """The tree has no budget of the new unit, so the limit by it limits nothing."""
+    await desk.open(TOKENS)
+    top = await root(desk, 100, "wait")
+    ids = await children(desk, top, 60, 60)
+    assert await desk.statuses(ids) == ["scheduled", "queued"]
+    await desk.apply(Limit(ref="shop.tokens", scope="shop", budget="eur", cost=TOKENS.cost))
+    await desk.tidy()
+    assert await desk.statuses(ids) == ["scheduled", "scheduled"]
+    await desk.sound()

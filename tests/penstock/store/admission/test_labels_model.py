@@ -1,5 +1,6 @@
 """Random executions with labels from all their sources, under limits by labels and parameters, on a real database and on a
-plain model: after each step both agree on the status of each execution and on the keys that are held."""
+plain model: after each step both agree on the status of each execution and on the keys that are held. Limits change at any
+time, and steps happen while only some lanes are regrouped."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pytest
 
 from penstock import Limit, action
 from penstock.language.terms.ids import new_id
+from penstock.store.admission import limits, namespaces
 from tests.penstock.store.admission import labelled
 from tests.penstock.store.admission.desk import Desk
 from tests.penstock.store.admission.labelled import Bound, Labelled, Model
@@ -34,7 +36,13 @@ BY = [
     ("customer",),
     (),
 ]
-SHOP = ("shop.charge", "shop.refund")
+SCOPES = {
+    "shop.each": ("shop.charge", ("shop.charge",)),
+    "shop.whole": ("shop", ("shop.charge", "shop.refund")),
+    "ops.all": ("*", ("shop.charge", "shop.refund", "mail.send")),
+}
+"""The scope of each limit, and the actions that it covers."""
+MARKED = "select w.execution_id from lane l join waiter w on w.lane = l.id where l.gate_kind = 'regroup'"
 SUBMIT = """
 select messages from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], null, $6::smallint[],
     null, null, null, null, null, true)
@@ -91,22 +99,44 @@ class Play:
             self.change,
         ]
         await self._random.choice(steps)()
+        await self.regroup(self._random.choice([0, 1, 2, 1000]))
         await self.compare()
 
     async def change(self) -> None:
-        """Apply other limits, perhaps grouped in another way. While executions of two actions wait, the grouping stays: lanes of
-        several namespaces are regrouped one after the other, and the first may start what is behind others meanwhile."""
-        maximum = self._random.randint
-        by = [self._random.choice(BY) for _ in range(2)]
-        if len({one.action for one in self._model.those("queued")}) > 1:
-            by = [bound.by for bound in self._model.bounds]
-        bounds = [
-            Bound("shop.each", ("shop.charge",), by[0], maximum(1, 2)),
-            Bound("shop.whole", SHOP, by[1], maximum(1, 3)),
-        ]
-        scopes = {"shop.each": "shop.charge", "shop.whole": "shop"}
-        await self._desk.apply(*(Limit(b.max, ref=b.ref, scope=scopes[b.ref], by=b.by) for b in bounds))
-        self._model.change(bounds)
+        """Apply other limits: some are grouped in another way, have another maximum, are added or are removed."""
+        refs = self._random.choice(
+            [["shop.each", "shop.whole"], ["shop.whole"], ["shop.whole", "ops.all"], [*SCOPES]]
+        )
+        bounds = []
+        for ref in refs:
+            old = [bound for bound in self._model.bounds if bound.ref == ref]
+            if old and self._random.random() < 0.3:
+                bounds += old
+            else:
+                by = self._random.choice([*(bound.by for bound in old), *BY])
+                bounds.append(Bound(ref, SCOPES[ref][1], by, self._random.randint(1, 3)))
+        for ref in {bound.ref for bound in self._model.bounds} - {*refs}:
+            async with self._desk.session.transaction() as tx:
+                await namespaces.lock_rules(tx)
+                await limits.drop(tx, limits.DECLARED, ref)
+                await limits.regroup(tx, [], await namespaces.replace_all(tx))
+        await self._desk.apply(*(Limit(b.max, ref=b.ref, scope=SCOPES[b.ref][0], by=b.by) for b in bounds))
+        self._model.change(bounds, await self._marked())
+
+    async def regroup(self, steps: int) -> None:
+        """Take at most so many steps of an executor that regroups, and then promote."""
+        for _ in range(steps):
+            if not await self._desk.session.fetch(
+                "select from regroup($1) where regrouped", self._random.randint(1, 3)
+            ):
+                break
+        while await self._desk.session.fetch("select from wake_keys(100) where woken"):
+            pass
+        self._model.marked = await self._marked()
+        self._model.settle()
+
+    async def _marked(self) -> set[UUID]:
+        return {row["execution_id"] for row in await self._desk.session.fetch(MARKED)}
 
     def _new(self, parent: Labelled | None = None) -> Labelled:
         ref = self._random.choice(["shop.charge", "shop.charge", "shop.refund", "mail.send"])
@@ -180,7 +210,10 @@ class Play:
         ones = self._some("running")
         if not ones:
             return
-        how = self._random.choice(["completed", "failed", "requested"])
+        # An execution without a slot is requested again by a message.
+        how = self._random.choice(
+            ["completed", "failed", "requested"] if all(one.keys for one in ones) else ["failed"]
+        )
         await self._desk.finish([one.id for one in ones], how)
         rows = await self._desk.session.fetch(
             "select id, ready_at from execution where id = any($1::uuid[])", [one.id for one in ones]
@@ -190,7 +223,6 @@ class Play:
         self._model.end(ones, how)
 
     async def compare(self) -> None:
-        await self._desk.tidy()
         rows = await self._desk.session.fetch("select id, status from execution")
         expected = {id: one.status for id, one in self._model.all.items()}
         assert {row["id"]: row["status"] for row in rows} == expected
@@ -209,6 +241,8 @@ async def test_admission_by_labels_agrees_with_the_model(desk: Desk, seed: int) 
     await play.open()
     for _ in range(STEPS):
         await play.step()
+    await play.regroup(1000)
+    await play.compare()
     await desk.sound()
 
 
