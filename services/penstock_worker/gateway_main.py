@@ -112,7 +112,7 @@ async def work_over_gateway(
             unknown=unknown,
         )
         backend.began, backend.taken = heartbeat.begin, heartbeat.note_taken
-        backend.ended = lambda: runner.lose(list(runner.slots.held()), confirmed=True)
+        backend.ended = lambda: runner.lose(runner.slots.held(), confirmed=True)
         metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
             counters={"claims_lost": lambda: backend.lost},

@@ -163,7 +163,7 @@ async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(
         runner, backend = runner_with_backend(parts, worker, refs, task_executors)
         reporting = asyncio.create_task(backend.reports.run())
         await backend.claiming.claim("work.default", ids)
-        runner.lose(ids[:1], confirmed=known)
+        runner.lose({ids[0]: 1}, confirmed=known)
         async with asyncio.timeout(20):
             await runner.slots.all_free()
             await backend.reports.drained()

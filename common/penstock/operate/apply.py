@@ -127,8 +127,7 @@ async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Ma
         if POLLED_TENANT in await encrypted_tenants(tx):
             raise DefinitionError(
                 f"trigger {min(every)}: polls run as tenant {POLLED_TENANT}, whose values are encrypted, and their state is not",
-                hint="Publish events with a program instead, or run `penstock encryption off public` "
-                "first.",
+                hint="Publish events with a program instead, or run `penstock encryption off public` first.",
             )
         spaces = {ref: namespaces.of("public", ref) for ref in every}
         places = await namespaces.places(tx, spaces.values())

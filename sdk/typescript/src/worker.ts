@@ -229,8 +229,9 @@ export class Worker {
   private async beatAll(): Promise<void> {
     while (!this.ended.signal.aborted) {
       const { session, beat_every: every } = this.welcome;
+      const holding = [...this.held.values()];
       const message = {
-        holding: [...this.held.values()].map(({ taken, reason }) => ({
+        holding: holding.map(({ taken, reason }) => ({
           execution: taken.execution,
           attempt: taken.attempt,
           cancelling: reason !== undefined,
@@ -245,8 +246,8 @@ export class Worker {
         const answer = await this.send<BeatAnswer>("beat", message, { wait: every * 1000, signal: this.beats.signal, until });
         this.answeredAt = began;
         this.isSilent = false;
-        for (const id of answer.lost) this.endById(id, "lost");
-        for (const id of answer.cancel) this.endById(id, "cancelled");
+        for (const id of answer.lost) this.endNamed(id, holding, "lost");
+        for (const id of answer.cancel) this.endNamed(id, holding, "cancelled");
         this.draining = answer.drain;
       } catch (error) {
         if (this.ended.signal.aborted) return;
@@ -278,8 +279,9 @@ export class Worker {
     return this.answeredAt + limit - performance.now();
   }
 
-  private endById(execution: string, reason: Reason): void {
-    const held = this.held.get(execution);
+  /** Ends the attempt of an execution that a heartbeat has named, which may not be the latest one of it. */
+  private endNamed(execution: string, named: Held[], reason: Reason): void {
+    const held = named.find(({ taken }) => taken.execution === execution);
     if (held) this.end(held, reason);
   }
 

@@ -109,7 +109,7 @@ class Beats:
                 )
             worker.cordoned = pulse.cordoned
             self._held.forget(worker.id, pulse.lost_attempts)
-            return BeatAnswer(pulse.lost_attempts, pulse.canceling, pulse.cordoned)
+            return BeatAnswer(list(pulse.lost_attempts), pulse.canceling, pulse.cordoned)
 
         return await retried(write, deadline=PATIENCE_S)
 

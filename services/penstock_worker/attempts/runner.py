@@ -60,6 +60,8 @@ class Runner:
         self._own_task: asyncio.Task[Any] | None = None
         self.slots = state.slots
         self.running = state.running
+        self._earlier: list[Running] = []
+        """Attempts that have not stopped yet although the next attempt of their execution has arrived."""
 
     async def run(self) -> None:
         """Start the attempts that arrive in the inbox."""
@@ -76,6 +78,10 @@ class Runner:
 
     def _start(self, owned: OwnedAttempt) -> None:
         id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
+        if (earlier := self.running.get(id)) is not None:
+            # The database gives an execution another attempt only once this worker has lost the one before.
+            self._earlier.append(earlier)
+            self._lose(earlier, confirmed=True)
         task = asyncio.create_task(self._run(owned))
         self.running[id] = Running(owned, task, is_durable=getattr(owned.version.action, "durable", False))
         task.add_done_callback(lambda task: self._ended(owned, executor, task))
@@ -85,8 +91,7 @@ class Runner:
         code, so the attempt is reported here. If an error of this worker ended the task, the attempt has failed, and is
         also reported here."""
         error = None if task.cancelled() else task.exception()
-        running = self.running.get(owned.event.execution_id)
-        if running is not None and running.attempt is owned:
+        if self._running_of(owned) is not None:
             if error is None:
                 self._stopped(owned)
             else:
@@ -97,6 +102,22 @@ class Runner:
         else:
             self._batches.leave(owned)
         self._backend.has_room()
+
+    def _running_of(self, owned: OwnedAttempt) -> Running | None:
+        """Return what is known of an attempt that runs; None: it has ended."""
+        latest = self.running.get(owned.event.execution_id)
+        if latest is not None and latest.attempt is owned:
+            return latest
+        return next((running for running in self._earlier if running.attempt is owned), None)
+
+    def _over(self, owned: OwnedAttempt) -> Running | None:
+        """Remove an attempt that has ended, and return what was known of it."""
+        running = self._running_of(owned)
+        if running in self._earlier:
+            self._earlier.remove(running)
+        elif running is not None:
+            del self.running[owned.event.execution_id]
+        return running
 
     async def _run(self, owned: OwnedAttempt) -> None:
         event, version = owned.event, owned.version
@@ -123,7 +144,8 @@ class Runner:
             api_address=self._settings.api_address,
             token=owned.token,
         )
-        running = self.running[event.execution_id]
+        running = self._running_of(owned)
+        assert running is not None, "an attempt that runs"
         call: BatchCall | None = None
         try:
             if version.batch is None:
@@ -140,11 +162,11 @@ class Runner:
             self._stopped(owned)
             return
         except ClaimLost:  # a durable function noticed the loss when it recorded a step
-            self.running.pop(event.execution_id, None)
+            self._over(owned)
             self._backend.discard(owned, known_to_be_lost=True)
             return
         except NoCapacity as full:  # the executor had reported room before the claim
-            self.running.pop(event.execution_id, None)
+            self._over(owned)
             self._backend.end(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
         finally:
@@ -175,7 +197,7 @@ class Runner:
 
     def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
         """Report the outcome of an attempt that ended by itself."""
-        running = self.running.pop(owned.event.execution_id, None)
+        running = self._over(owned)
         if running is not None and running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
@@ -205,10 +227,12 @@ class Runner:
     def _stopped(self, owned: OwnedAttempt) -> None:
         """Report an attempt that this worker stopped. If the attempt's own code cancelled its task, the attempt has
         failed: handed back, it would run again without being counted."""
-        if not (self.running[owned.event.execution_id].is_stopped or self._is_shut_down):
+        running = self._running_of(owned)
+        assert running is not None, "an attempt that runs"
+        if not (running.is_stopped or self._is_shut_down):
             self._failed(owned, asyncio.CancelledError("the code of the action cancelled its own task"))
             return
-        running = self.running.pop(owned.event.execution_id)
+        self._over(owned)
         if running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif (
@@ -245,7 +269,8 @@ class Runner:
                 await call.result().leave(run)
             raise
         finally:
-            del self._awaited[id]
+            if self._awaited.get(id) is call:
+                del self._awaited[id]
 
     def _call(self, batch: ItemBatch) -> None:
         """Call the function of a batch, without the items that were asked to end meanwhile."""
@@ -320,16 +345,22 @@ class Runner:
                 running.cancelled = running.ends_at_once = True
                 running.stop()
 
-    def lose(self, ids: Sequence[UUID], *, confirmed: bool) -> None:
-        """End attempts with claims that are lost, or may be, without a report. `confirmed`: the database confirmed
-        the loss."""
+    def lose(self, attempts: Mapping[UUID, int], *, confirmed: bool) -> None:
+        """End attempts (execution to number) with claims that are lost, or may be, without a report. `confirmed`: the
+        database confirmed the loss."""
         self._begin_arrived()
-        for id in ids:
+        for id, number in attempts.items():
             running = self.running.get(id)
-            if running is not None and not running.claim_lost:
-                running.claim_lost, running.known_to_be_lost = True, confirmed
-                running.stop()
-                log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
+            if running is not None and running.attempt.event.attempt == number:
+                self._lose(running, confirmed=confirmed)
+
+    def _lose(self, running: Running, *, confirmed: bool) -> None:
+        if running.claim_lost:
+            return
+        running.claim_lost, running.known_to_be_lost = True, confirmed
+        running.stop()
+        event = running.attempt.event
+        log.warning("worker.claim_lost", execution_id=str(event.execution_id), attempt=event.attempt)
 
     def give_up(self, why: str) -> None:
         """End all attempts, and hand them back once the database can be reached. An attempt that another worker has

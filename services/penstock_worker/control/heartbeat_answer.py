@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from penstock.store.processes.heartbeats import Pulse
@@ -15,14 +15,17 @@ def answered(runner: Runner, pulse: Pulse) -> None:
     if not pulse.is_registered:
         # The database has declared this worker dead. It still has the claims that the worker made afterwards, so the
         # loss is not confirmed.
-        runner.lose(list(runner.slots.held()), confirmed=False)
+        runner.lose(runner.slots.held(), confirmed=False)
         return
     runner.end_clean_up(pulse.ending)
     follow(runner, pulse.lost_attempts, pulse.canceling, cordoned=pulse.cordoned)
 
 
-def follow(runner: Runner, lost_attempts: Sequence[UUID], cancel: Sequence[UUID], *, cordoned: bool) -> None:
-    """End `lost_attempts`, and those to `cancel`. Cordon or uncordon the worker."""
+def follow(
+    runner: Runner, lost_attempts: Mapping[UUID, int], cancel: Sequence[UUID], *, cordoned: bool
+) -> None:
+    """End `lost_attempts` (execution to number), and the attempts of the executions to `cancel`. Cordon or uncordon the
+    worker."""
     runner.lose(lost_attempts, confirmed=True)
     runner.cancel(cancel)
     if cordoned != runner.slots.cordoned:

@@ -212,7 +212,7 @@ class Reports:
 
     def _settled(self, attempt: OwnedAttempt) -> None:
         """Free the slot of an attempt that was written or lost."""
-        self._slots.give_back(attempt.event.execution_id)
+        self._slots.give_back(attempt.event.execution_id, attempt.event.attempt)
         self._parked.has_room()
 
     async def _count_lost(self, unmoved: Sequence[OwnedAttempt], *, first_try: bool) -> None:

@@ -129,7 +129,7 @@ class GatewayBackend:
         self._ends = cache(metrics.attempts.labels)
         self._waits = metrics.start_seconds.labels
         self._schemas: dict[str, Schema] = {}
-        self._sessions: dict[UUID, GatewaySession] = {}
+        self._sessions: dict[tuple[UUID, int], GatewaySession] = {}
         """The sessions in which the held attempts were taken, by execution."""
         self.logs = RunLogs(self._store_lines)
         self._writes: GroupCommit[_Report, bool] = GroupCommit(self._finish, max_items=MOST_ENDS)
@@ -231,7 +231,7 @@ class GatewayBackend:
             assert action is not None, "a gateway gives only the actions of the hello"
             attempt = given_attempt(document, action, self._schema(action), session, self._of_route)
             self._slots.take(attempt.event.execution_id, attempt.event.attempt)
-            self._sessions[attempt.event.execution_id] = session
+            self._sessions[attempt.event.execution_id, attempt.event.attempt] = session
             self._state.room.give(executor_name(action, self._of_route))
             self._waits(self._route).observe(attempt.waited)
             owned.append(attempt)
@@ -335,7 +335,7 @@ class GatewayBackend:
                 hint="The reserved costs stay. Run this action on a worker with PENSTOCK_DATABASE_URL.",
             )
         self._ends(owned.event.action, STATUSES[document["outcome"]]).inc()
-        session = self._sessions[owned.event.execution_id]
+        session = self._sessions[owned.event.execution_id, owned.event.attempt]
         task = asyncio.create_task(self._report(_Report(owned, session, _encoded(owned, document))))
         self.reporting.add(task)
         task.add_done_callback(self.reporting.discard)
@@ -372,8 +372,9 @@ class GatewayBackend:
             self._give_back(report.owned)
 
     def _give_back(self, owned: OwnedAttempt) -> None:
-        self._sessions.pop(owned.event.execution_id, None)
-        self._slots.give_back(owned.event.execution_id)
+        event = owned.event
+        self._sessions.pop((event.execution_id, event.attempt), None)
+        self._slots.give_back(event.execution_id, event.attempt)
 
     async def _finish(self, reports: Sequence[_Report]) -> list[bool | Exception]:
         """Send ends. Return for each whether it is stored. Raises Refused if the gateway rejects them."""
@@ -446,7 +447,7 @@ class GatewayBackend:
     async def _store_lines(self, lines: Sequence[NewLine]) -> None:
         by_session: dict[int, tuple[GatewaySession, list[NewLine]]] = {}
         for line in lines:
-            session = self._sessions.get(line.execution_id)
+            session = self._sessions.get((line.execution_id, line.attempt))
             if session is not None:
                 by_session.setdefault(id(session), (session, []))[1].append(line)
         for session, own in by_session.values():

@@ -33,10 +33,10 @@ heartbeat. A longer one learns of its cancellation from then on."""
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a heartbeat: executions with an attempt that is lost (`lost_attempts`), or is to be cancelled
-    (`cancel`), and whether the worker has to take no more work (`drain`)."""
+    """The answer to a heartbeat: attempts that are lost (`lost_attempts`, execution to number, as the heartbeat named them),
+    executions whose attempt is to be cancelled (`cancel`), and whether the worker has to take no more work (`drain`)."""
 
-    lost_attempts: Sequence[UUID]
+    lost_attempts: Mapping[UUID, int]
     cancel: Sequence[UUID]
     drain: bool
 
@@ -185,9 +185,8 @@ class GatewayHeartbeat:
             "wait": wait,
         }
         answer = await client.call("beat", message, session.secret, wait=wait)
-        return Answer(
-            [UUID(id) for id in answer["lost"]], [UUID(id) for id in answer["cancel"]], answer["drain"]
-        )
+        lost = {id: holding[id] for id in map(UUID, answer["lost"]) if id in holding}
+        return Answer(lost, [UUID(id) for id in answer["cancel"]], answer["drain"])
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Answer]) -> Answer | None:
         """Return the answer, or None if this heartbeat is stopped before it comes."""

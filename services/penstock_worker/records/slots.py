@@ -73,8 +73,11 @@ class Slots:
         self._empty.clear()
         self.tell()
 
-    def give_back(self, execution: UUID) -> None:
-        self._held.pop(execution, None)
+    def give_back(self, execution: UUID, attempt: int) -> None:
+        """Free the slot of an attempt, unless the next attempt of its execution has taken it over."""
+        if self._held.get(execution) != attempt:
+            return
+        del self._held[execution]
         self._leave_batch(execution)
         if not self._held:
             self._empty.set()

@@ -55,7 +55,7 @@ async def test_next_attempt_waits_until_the_last_one_is_settled(house_of_two: Ho
         backend.assignments.heard(text)
         await asyncio.sleep(4 * assignments.SETTLED_S)
         assert runner.slots.held() == {id: 1}
-        runner.slots.give_back(id)
+        runner.slots.give_back(id, 1)
         async with asyncio.timeout(10):
             while runner.slots.held() != {id: 2}:
                 await asyncio.sleep(assignments.SETTLED_S)
@@ -69,7 +69,7 @@ async def test_same_notification_arrives_once(house_of_two: House) -> None:
         text = await notification(house, backend, id, 1)
         for _ in range(2):
             backend.assignments.heard(text)
-        runner.slots.give_back(id)
+        runner.slots.give_back(id, 1)
         backend.assignments.heard(text)
         assert len(runner._inbox.take_all()) == 1
         assert not runner.slots.held()

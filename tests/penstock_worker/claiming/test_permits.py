@@ -89,7 +89,7 @@ async def test_none_is_wanted_without_a_slot_or_a_definition(clock: Clock) -> No
     clock.now += QUIET_S
     slots.take(UUID(int=2), 1)
     assert ours._wanted(QUEUE) == 0
-    slots.give_back(UUID(int=2))
+    slots.give_back(UUID(int=2), 1)
     assert ours._wanted(QUEUE) == 1
     ours._routes[QUEUE].definitions = []
     assert ours._wanted(QUEUE) == 0

@@ -70,7 +70,7 @@ class Worker:
 
     def end(self, *attempts: OwnedAttempt) -> None:
         for owned in attempts:
-            self.slots.give_back(owned.event.execution_id)
+            self.slots.give_back(owned.event.execution_id, owned.event.attempt)
 
     @property
     def sizes(self) -> list[int]:
