@@ -60,7 +60,7 @@ LONG_LOCKS = {
     ALTERED + r"\badd\s+(?:constraint\s+\w+\s+)?(?:check|foreign\s+key)\b(?![^;]*\bnot\s+valid\b)": (
         "a constraint that reads the table through; `not valid`, validated by another version"
     ),
-    r"\b(?:cluster|vacuum\s+full|reindex)\s+(?:table\s+)?(\w+)": "a table that nobody can use meanwhile",
+    r"(?<!table )\b(?:cluster|vacuum\s+full|reindex)\s+(?:table\s+)?(\w+)": "a table that nobody can use meanwhile",
 }
 DECISION_HEAD = re.compile(
     r"# \d{4} · [^\n]+\n\n"

@@ -116,7 +116,7 @@ async def _beside_its_end(
         assert await caller.together(path, [done, done, {"error": "late"}]) == ["409"] * 3
         return {"cancelled" if kind == "cancelled" else "timeout"}
     if kind == "beside a cancel":
-        cancels = asyncio.create_task(house.client.cancel(id))
+        cancels: asyncio.Task[Any] = asyncio.create_task(house.client.cancel(id))
         await asyncio.sleep(caller.draw.uniform(0, 0.02))
     else:
         cancels = asyncio.create_task(asyncio.sleep(0))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.cli.server import AnyClient
 
 LABELS = {"since": "fired up to"}
-"""The labels of fields whose names would be read as another thing: a hold is beside this one."""
+"""The labels of fields with names that would be read as another thing: a hold is beside this one."""
 
 Ref = Annotated[
     str, typer.Argument(help="The schedule, such as shop.nightly.", autocompletion=name_completion.schedules)

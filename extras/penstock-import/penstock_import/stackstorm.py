@@ -53,7 +53,7 @@ _CONVERTED = "mistral"
 """The runner of a Mistral workflow that has an equal in Orquesta."""
 _WORKFLOWS = frozenset({"orquesta", "action-chain", _CONVERTED})
 _NO_RESULT = frozenset({"action-chain", _CONVERTED})
-"""The runners whose results have parts that nothing here returns."""
+"""The runners with results that have parts which nothing here returns."""
 _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")

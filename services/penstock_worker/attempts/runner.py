@@ -110,7 +110,7 @@ class Runner:
             return latest
         return next((running for running in self._earlier if running.attempt is owned), None)
 
-    def _over(self, owned: OwnedAttempt) -> Running | None:
+    def _forget(self, owned: OwnedAttempt) -> Running | None:
         """Remove an attempt that has ended, and return what was known of it."""
         running = self._running_of(owned)
         if running in self._earlier:
@@ -162,11 +162,11 @@ class Runner:
             self._stopped(owned)
             return
         except ClaimLost:  # a durable function noticed the loss when it recorded a step
-            self._over(owned)
+            self._forget(owned)
             self._backend.discard(owned, known_to_be_lost=True)
             return
         except NoCapacity as full:  # the executor had reported room before the claim
-            self._over(owned)
+            self._forget(owned)
             self._backend.end(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
         finally:
@@ -197,7 +197,7 @@ class Runner:
 
     def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
         """Report the outcome of an attempt that ended by itself."""
-        running = self._over(owned)
+        running = self._forget(owned)
         if running is not None and running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
@@ -232,7 +232,7 @@ class Runner:
         if not (running.is_stopped or self._is_shut_down):
             self._failed(owned, asyncio.CancelledError("the code of the action cancelled its own task"))
             return
-        self._over(owned)
+        self._forget(owned)
         if running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif (

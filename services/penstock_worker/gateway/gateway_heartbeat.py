@@ -33,8 +33,8 @@ heartbeat. A longer one learns of its cancellation from then on."""
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a heartbeat: attempts that are lost (`lost_attempts`, execution to number, as the heartbeat named them),
-    executions whose attempt is to be cancelled (`cancel`), and whether the worker has to take no more work (`drain`)."""
+    """The answer to a heartbeat. `lost_attempts` are attempts that are lost: execution to number, as the heartbeat named
+    them. `cancel` are executions with an attempt that is to be cancelled. `drain`: the worker has to take no more work."""
 
     lost_attempts: Mapping[UUID, int]
     cancel: Sequence[UUID]
@@ -185,8 +185,8 @@ class GatewayHeartbeat:
             "wait": wait,
         }
         answer = await client.call("beat", message, session.secret, wait=wait)
-        lost = {id: holding[id] for id in map(UUID, answer["lost"]) if id in holding}
-        return Answer(lost, [UUID(id) for id in answer["cancel"]], answer["drain"])
+        lost_attempts = {id: holding[id] for id in map(UUID, answer["lost"]) if id in holding}
+        return Answer(lost_attempts, [UUID(id) for id in answer["cancel"]], answer["drain"])
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Answer]) -> Answer | None:
         """Return the answer, or None if this heartbeat is stopped before it comes."""

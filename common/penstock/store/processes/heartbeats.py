@@ -31,9 +31,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The answer to a heartbeat: attempts that the process has lost (`lost_attempts`, execution to number, as the heartbeat
-    named them: the next attempt of such an execution may have come to the process meanwhile), and executions whose attempt
-    it has to cancel (`canceling`). `missing` are attempts that the database has for it, and that it does not know.
+    """The answer to a heartbeat. `lost_attempts` are attempts that the process has lost: execution to number, as the
+    heartbeat named them. The next attempt of such an execution may have come to the process meanwhile. `canceling` are
+    executions with an attempt that it has to cancel. `missing` are attempts that the database has for it, and that it does not know.
     `is_registered`: the process is registered. `cordoned`: it must take no new work. `share`: the connections that it
     may have. `ending` are those among `canceling` with the status canceling: a durable function is so only after a second
     request."""
@@ -123,8 +123,10 @@ async def beat(
     [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence, executors)
     room = ConnectionRoom(row["room"], row["used"], row["foreign_connections"], row["services"])
     share = room.share(row["place"])
-    lost = {id: holding[id] for id in row["lost"]}
-    return Pulse(lost, row["canceling"], row["missing"], row["known"], row["cordoned"], share, row["ending"])
+    lost_attempts = {id: holding[id] for id in row["lost"]}
+    return Pulse(
+        lost_attempts, row["canceling"], row["missing"], row["known"], row["cordoned"], share, row["ending"]
+    )
 
 
 SET_STATE = "update process set state = $2 where id = $1 and state <> 'dead'"

@@ -85,8 +85,8 @@ select known, cordoned, lost, canceling, missing from beat($1, $2::uuid[], $3::i
 async def beat(session: Session, worker: UUID, holding: Mapping[UUID, int], silence: float) -> Pulse:
     """Write the heartbeat of a worker that holds these attempts (execution to number)."""
     [row] = await session.fetch(BEAT, worker, list(holding), list(holding.values()), silence)
-    lost = {id: holding[id] for id in row["lost"]}
-    return Pulse(lost, row["canceling"], row["missing"], row["known"], row["cordoned"])
+    lost_attempts = {id: holding[id] for id in row["lost"]}
+    return Pulse(lost_attempts, row["canceling"], row["missing"], row["known"], row["cordoned"])
 
 
 BEAT_WAITING = """
