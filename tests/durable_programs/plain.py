@@ -6,6 +6,7 @@ the steps that caused the failure are tried further from that instant on."""
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 import uuid
@@ -97,6 +98,8 @@ class Plain:
         """When the end of each step is told that waits for the next attempt, if the step is cancelled meanwhile."""
         self._cancelled: dict[tuple[str, int], tuple[float, float]] = {}
         """When each call of a step was cancelled, and when its end was told."""
+        self._ends: list[float] = []
+        """When the ends of cancelled calls are told."""
         self._anew: set[str] = set()
         """The steps that are called anew: their calls in the attempts before are set aside."""
         self._ended: Counter[str] = Counter()
@@ -231,7 +234,7 @@ class Plain:
         except asyncio.CancelledError:
             call = args[0], self._ended[args[0]]
             self.cut.add(call)
-            self._cancelled[call] = now, told = time.monotonic(), self._end_of_cancelled(call)
+            self._cancelled[call] = now, told = time.monotonic(), self._alone(self._end_of_cancelled(call))
             await self._sleep_whatever(told - now)
             raise
 
@@ -245,9 +248,25 @@ class Plain:
                 return told
         if told_with_attempt is not None:
             return told_with_attempt
+        if place in self._begun and place not in self.running and (begin := self._begin_of_attempt()):
+            return max(now, begin + TOLD)  # in its replay no task works for the step: it ends at once
         if place in self._begun:  # it takes a turn to end, in which other calls begin
             return now + 2 * SOON + self.world.delay(f"end of cancelled {place}")
         return now
+
+    def _alone(self, told: float) -> float:
+        """Return when the end of a cancelled call is told that would be told then: after the ends that are told at the same
+        instant, since one thing is told at a time."""
+        if told > time.monotonic():
+            while any(abs(told - other) <= 2 * math.ulp(told) for other in self._ends):
+                told += 3 * math.ulp(told)
+            self._ends.append(told)
+        return told
+
+    def _begin_of_attempt(self) -> float | None:
+        """Return the instant at which the attempt begins that begins now, and has begun no call yet."""
+        begins = (failed + PAUSE for failed in self.failures)
+        return next((begin for begin in begins if begin - SOON < time.monotonic() < begin + SOON * 7 / 8), None)
 
     async def _sleep_whatever(self, seconds: float) -> None:
         """Sleep so long, however often the branch is cancelled."""

@@ -132,6 +132,20 @@ def test_request_is_told_before_the_end_of_a_step_that_only_the_next_attempt_can
         assert [call.place for call in played.world.undone] == ["0.0"]
 
 
+def test_ends_of_steps_that_a_replay_cancels_are_told_one_at_a_time() -> None:
+    """Two steps are to be tried again: one with its delay, the other with the next attempt. The end is requested between the two
+    attempts. The former step ends first, which ends the function. The other branch cleans up after that."""
+    fails = s.Try("obey", s.Branches("group", (s.Step(fails=s.ALWAYS, yields=1),)), s.Step("b"))
+    both = s.Branches("gather", (fails, s.Step(fails=1, tries=2, delay=1)))
+    program = Program(s.Block((s.Undo(), both)), attempts=2)
+    plays = Plays(program)
+    [(failed, begins)] = plays.in_kit().run.pauses
+    for share in (0.1, 0.5, 0.9):
+        played = plays.in_kit(request=EndRequest(round(failed + share * (begins - failed), 6)))
+        assert "0.1|0!" in [call.place for call in played.world.calls if call.recorded]
+        assert differences(played, plays.plain(played)) == []  # in the order in which the run was played
+
+
 def test_call_that_a_failure_cancelled_before_the_request_does_not_go_on() -> None:
     """A failure cancels the same call in two attempts. In the second one the end is requested before, and again before the call
     has ended."""
