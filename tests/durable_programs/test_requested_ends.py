@@ -11,7 +11,7 @@ from tests.durable_programs import statements as s
 from tests.durable_programs.agreement import Disagreement, Plays, check, differences
 from tests.durable_programs.end_requests import EndRequest
 from tests.durable_programs.faults import FAULTS_OF_ENDS
-from tests.durable_programs.kit_run import play_in_kit
+from tests.durable_programs.kit_run import SETTLED, play_in_kit
 from tests.durable_programs.programs import PARTS_OF_ENDS, check_all_requested_ends, check_requested_ends
 from tests.durable_programs.statements import Program
 from tests.durable_programs.strategies import Kind
@@ -186,6 +186,20 @@ def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
     program = Program(s.Timeout(1, s.Block((stays, s.Sleep(3)))))
     assert check(program).outcome == ("completed", [["stays", "b<0=.0!>"], "slept"])
     assert check(program, request=EndRequest(3.5 * s.DAY)).outcome == ("cancelled",)
+
+
+def test_end_is_told_before_a_signal_that_only_a_late_attempt_hears() -> None:
+    """The run has read the first signal while the step ran, and then suspends. The end is requested right after that. The next
+    attempt begins days later. It is told the end, and does not get the second signal."""
+    hears = s.Block((s.Signal(timeout=None), s.Undo()))
+    both = s.Branches("gather", (hears, s.Undo()))
+    steps = (s.Undo(), s.Step(hours=73), s.Signal(timeout=0), both)
+    program, late = Program(s.Block(steps), sent=(("go", 0), ("go", 1))), {0: 6}
+    [(suspended, _)] = play_in_kit(program, late=late).world.absences.spans
+    for seconds in (0.02, 0.5, 2.0):
+        request = EndRequest(round(suspended - SETTLED + seconds, 6))
+        played = check(program, late=late, request=request)
+        assert [call.place for call in played.world.undone] == ["0.3|1", "0.0"]
 
 
 def test_order_of_many_cancelled_steps_has_a_plain_play() -> None:
