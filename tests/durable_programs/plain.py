@@ -180,7 +180,12 @@ class Plain:
         """Return when a call begins that is made now."""
         return self.world.absences.begins_at(time.monotonic())
 
+    def _cut_dropped(self) -> None:
+        """Cut off the waits that were cancelled before, once a call begins that waits for an instant."""
+        asyncio.get_running_loop().call_later(SOON, self.cut.update, set(self._dropped))
+
     async def sleep(self, seconds: float) -> None:
+        self._cut_dropped()
         await self._until(self._begin() + seconds + self.world.late(f"sleep {seconds}"))
 
     async def _turn(self) -> None:
@@ -458,6 +463,7 @@ class Plain:
     ) -> Any:
         """Wait so many seconds at most. `told_after`: what was sent before is told then, also after the deadline."""
         if timeout is not None:
+            self._cut_dropped()
             deadline = self._begin() + timeout
             self._deadlines += 1  # what does not come is told in a turn of its own, too
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
@@ -530,6 +536,7 @@ class Plain:
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
         """Limit a block. One that catches the cancellation and goes on to its end is not late."""
+        self._cut_dropped()
         instant = self._begin() + seconds
         deadline = asyncio.timeout_at(
             self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
