@@ -93,6 +93,9 @@ class Plain:
         """The calls of steps, and the waits, that were cancelled or never began because of that."""
         self._dropped: set[tuple[str, int]] = set()
         """The waits that were cancelled. What they wait for is cancelled once another call begins."""
+        self._number = len(failures)
+        self._unseen: list[float] = []
+        """The instants for which a call waited, and which had not come when it was cancelled."""
         self._begun: set[str] = set()
         self._told_if_cancelled: dict[str, float] = {}
         """When the end of each step is told that waits for the next attempt, if the step is cancelled meanwhile."""
@@ -180,13 +183,30 @@ class Plain:
         """Return when a call begins that is made now."""
         return self.world.absences.begins_at(time.monotonic())
 
+    def _seen_at(self, instant: float) -> float:
+        """Return when a call is told this instant that it waits for. A call that was cancelled before an attempt failed is told
+        with the next attempt what was over by then."""
+        attempt = self._before
+        while attempt is not None:
+            failed = self.failures[attempt._number]
+            if instant < failed and any(abs(instant - other) < NEAR for other in attempt._unseen):
+                return failed + PAUSE
+            attempt = attempt._before
+        return instant
+
     def _cut_dropped(self) -> None:
         """Cut off the waits that were cancelled before, once a call begins that waits for an instant."""
         asyncio.get_running_loop().call_later(SOON, self.cut.update, set(self._dropped))
 
     async def sleep(self, seconds: float) -> None:
         self._cut_dropped()
-        await self._until(self._begin() + seconds + self.world.late(f"sleep {seconds}"))
+        instant = self._begin() + seconds
+        told = max(instant + self.world.late(f"sleep {seconds}"), self._seen_at(instant))
+        try:
+            await self._until(told)
+        except asyncio.CancelledError:
+            self._unseen.append(instant)
+            raise
 
     async def _turn(self) -> None:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does. After an absence all
@@ -271,7 +291,9 @@ class Plain:
     def _begin_of_attempt(self) -> float | None:
         """Return the instant at which the attempt begins that begins now, and has begun no call yet."""
         begins = (failed + PAUSE for failed in self.failures)
-        return next((begin for begin in begins if begin - SOON < time.monotonic() < begin + SOON * 7 / 8), None)
+        return next(
+            (begin for begin in begins if begin - SOON < time.monotonic() < begin + SOON * 7 / 8), None
+        )
 
     async def _sleep_whatever(self, seconds: float) -> None:
         """Sleep so long, however often the branch is cancelled."""
@@ -462,17 +484,24 @@ class Plain:
         self, waits: asyncio.Future[Any], timeout: float | None, name: str, told_after: float = 0.0
     ) -> Any:
         """Wait so many seconds at most. `told_after`: what was sent before is told then, also after the deadline."""
+        instant = NEVER
         if timeout is not None:
             self._cut_dropped()
-            deadline = self._begin() + timeout
+            instant = deadline = self._begin() + timeout
             self._deadlines += 1  # what does not come is told in a turn of its own, too
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
             deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
-            timeout = max(deadline - time.monotonic(), 2 * told_after)
-        with suppress(TimeoutError):  # `wait_for` would take another turn to end once it is cancelled
-            async with asyncio.timeout(timeout):
+            timeout = max(max(deadline, self._seen_at(instant)) - time.monotonic(), 2 * told_after)
+        try:
+            async with asyncio.timeout(
+                timeout
+            ):  # `wait_for` would take another turn to end once it is cancelled
                 return await waits
-        raise StepTimedOut("", name=name)
+        except TimeoutError:
+            raise StepTimedOut("", name=name) from None
+        except asyncio.CancelledError:
+            self._unseen.append(instant)
+            raise
 
     def send(self, name: str, value: Any) -> None:
         calls, earlier, now = self._open_calls(name), len(self._sent[name]), time.monotonic()
@@ -538,9 +567,8 @@ class Plain:
         """Limit a block. One that catches the cancellation and goes on to its end is not late."""
         self._cut_dropped()
         instant = self._begin() + seconds
-        deadline = asyncio.timeout_at(
-            self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
-        )
+        told = self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
+        deadline = asyncio.timeout_at(max(told, self._seen_at(instant)))
         try:
             async with deadline:
                 yield
@@ -548,6 +576,9 @@ class Plain:
             if not deadline.expired():
                 raise
             raise StepTimedOut("", name="timeout") from error
+        finally:
+            if not deadline.expired():
+                self._unseen.append(instant)
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -202,6 +202,20 @@ def test_end_is_told_before_a_signal_that_only_a_late_attempt_hears() -> None:
         assert [call.place for call in played.world.undone] == ["0.3|1", "0.0"]
 
 
+def test_end_is_told_before_a_deadline_that_passed_after_a_failure_had_cancelled_it() -> None:
+    """The failure of a step cancels the signal. Its branch cleans up with a sleep, and the signal's deadline passes meanwhile.
+    The end is requested before the next attempt, in which the branch waits for the signal again, and cleans up again."""
+    fails = s.Block((s.Sleep(1), s.Step(fails=1)))
+    hears = s.Block((s.Try("obey", s.Signal(timeout=2), s.Sleep(2)), s.Signal(timeout=3)))
+    both = s.Branches("group", (fails, hears))
+    program = Program(s.Block((s.Undo(), both)), attempts=2)
+    [(failed, begins)] = play_in_kit(program).run.pauses
+    for share in (0.1, 0.5, 0.9):
+        played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
+        assert played.is_cut
+        assert not played.world.undone
+
+
 def test_order_of_many_cancelled_steps_has_a_plain_play() -> None:
     """The request cancels seven steps. Four of them end before the one whose end ends the function, and two after it."""
     handled = s.Try("obey", s.Step("b"), s.Step(yields=3))
