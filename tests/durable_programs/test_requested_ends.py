@@ -58,6 +58,16 @@ def test_signal_that_no_look_reads_before_the_end_is_not_heard() -> None:
     assert undone.keys() == {0, 1}, "ends before and after the look that reads the signal"
 
 
+def test_signal_that_is_waited_for_right_before_the_end_is_not_heard() -> None:
+    """The second signal is sent long before the branch waits for it. The run has read only the first one."""
+    hears = s.Block((s.Signal("stop", timeout=None), s.Undo()))
+    both = s.Branches("gather", (s.Step(yields=3), hears))
+    steps = (s.Signal("stop", timeout=0), s.Step(hours=81), both)
+    program = Program(s.Block(steps), sent=(("stop", 0), ("stop", 1)))
+    began = play_in_kit(program).world.calls[-1].began
+    assert check(program, request=EndRequest(round(began + 0.1, 6))).world.undone == []
+
+
 _RAISES = s.Block((s.Sleep(2), s.Undo(), s.Raise()))
 _HEARS = s.Block((s.Signal("stop"), s.Undo(), s.Raise()))
 
