@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 MOMENT = 0.5
 """Seconds before the next attempt, within which a plain play tells all that was over: two instants of an absence that are a
 second apart stay further apart than a turn."""
+FIRST = 1e-6
+"""Seconds of this moment in which a play tells only a cancellation: what is over a few hundredths of a second after the absence
+began would be told at the same instant, since the time of many days has no finer parts."""
 
 
 @dataclass
@@ -24,7 +27,7 @@ class Absences:
         """Return when the result of this instant is told: right before the next attempt begins, in the order of instants."""
         for begin, end in self.spans:
             if begin < instant < end:
-                return end - MOMENT * (end - instant) / (end - begin)
+                return end - (MOMENT - FIRST) * (end - instant) / (end - begin)
         return instant
 
     def heard_at(self, instant: float) -> float:

@@ -12,7 +12,7 @@ from hypothesis import reject
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import NEAR, EndPoint, EndRequest, RequestedEnd
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
-from tests.durable_programs.plain import HEARD_WITHIN_S, NEVER, Cuts
+from tests.durable_programs.plain import GRACE, NEVER, Cuts
 from tests.durable_programs.plain_play import Play, play
 from tests.durable_programs.statements import Program
 from tests.durable_programs.world import LOOK, Call, World
@@ -362,7 +362,8 @@ def lingering(world: World) -> dict[tuple[str, int], float]:
 def heard(program: Program, world: World, end: RequestedEnd | None = None) -> list[dict[str, float]]:
     """Return when the signals were heard, before and after all else that was told at the same instant: a look that a sleep or a
     deadline makes tells a signal first. The last play is one that hears each signal at once. The run may have been asked to end
-    before the look that would have read a signal: each play then also comes as one that does not hear it before."""
+    before the look that would have read a signal: each play then also comes as one that does not hear it before the end, where it
+    is not waited for so long that a look has to have read it."""
     sent = {value: instant for instant, _, value in program.signals()}
     hearings: list[dict[str, float]] = [{}]
     if any(instant >= sent[value] + NEAR for value, instant in world.heard.items()):
@@ -370,9 +371,9 @@ def heard(program: Program, world: World, end: RequestedEnd | None = None) -> li
             {value: instant + apart for value, instant in world.heard.items()} for apart in (-NEAR, NEAR)
         ] + hearings
     unread = {
-        value: instant + HEARD_WITHIN_S - NEAR
+        value: end.instant + GRACE
         for value, instant in sent.items()
-        if end is not None and value not in world.heard and instant < end.instant < instant + HEARD_WITHIN_S
+        if end is not None and value not in world.heard and instant < end.instant
     }
     return hearings + ([hearing | unread for hearing in hearings] if unread else [])
 

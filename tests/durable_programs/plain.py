@@ -6,6 +6,7 @@ the steps that caused the failure are tried further from that instant on."""
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 import uuid
@@ -92,11 +93,16 @@ class Plain:
         """The calls of steps, and the waits, that were cancelled or never began because of that."""
         self._dropped: set[tuple[str, int]] = set()
         """The waits that were cancelled. What they wait for is cancelled once another call begins."""
+        self._number = len(failures)
+        self._unseen: list[float] = []
+        """The instants for which a call waited, and which had not come when it was cancelled."""
         self._begun: set[str] = set()
         self._told_if_cancelled: dict[str, float] = {}
         """When the end of each step is told that waits for the next attempt, if the step is cancelled meanwhile."""
         self._cancelled: dict[tuple[str, int], tuple[float, float]] = {}
         """When each call of a step was cancelled, and when its end was told."""
+        self._ends: list[float] = []
+        """When the ends of cancelled calls are told."""
         self._anew: set[str] = set()
         """The steps that are called anew: their calls in the attempts before are set aside."""
         self._ended: Counter[str] = Counter()
@@ -177,8 +183,30 @@ class Plain:
         """Return when a call begins that is made now."""
         return self.world.absences.begins_at(time.monotonic())
 
+    def _seen_at(self, instant: float) -> float:
+        """Return when a call is told this instant that it waits for. A call that was cancelled before an attempt failed is told
+        with the next attempt what was over by then."""
+        attempt = self._before
+        while attempt is not None:
+            failed = self.failures[attempt._number]
+            if instant < failed and any(abs(instant - other) < NEAR for other in attempt._unseen):
+                return failed + PAUSE
+            attempt = attempt._before
+        return instant
+
+    def _cut_dropped(self) -> None:
+        """Cut off the waits that were cancelled before, once a call begins that waits for an instant."""
+        asyncio.get_running_loop().call_later(SOON, self.cut.update, set(self._dropped))
+
     async def sleep(self, seconds: float) -> None:
-        await self._until(self._begin() + seconds + self.world.late(f"sleep {seconds}"))
+        self._cut_dropped()
+        instant = self._begin() + seconds
+        told = max(instant + self.world.late(f"sleep {seconds}"), self._seen_at(instant))
+        try:
+            await self._until(told)
+        except asyncio.CancelledError:
+            self._unseen.append(instant)
+            raise
 
     async def _turn(self) -> None:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does. After an absence all
@@ -231,7 +259,7 @@ class Plain:
         except asyncio.CancelledError:
             call = args[0], self._ended[args[0]]
             self.cut.add(call)
-            self._cancelled[call] = now, told = time.monotonic(), self._end_of_cancelled(call)
+            self._cancelled[call] = now, told = time.monotonic(), self._alone(self._end_of_cancelled(call))
             await self._sleep_whatever(told - now)
             raise
 
@@ -245,9 +273,27 @@ class Plain:
                 return told
         if told_with_attempt is not None:
             return told_with_attempt
+        if place in self._begun and place not in self.running and (begin := self._begin_of_attempt()):
+            return max(now, begin + TOLD)  # in its replay no task works for the step: it ends at once
         if place in self._begun:  # it takes a turn to end, in which other calls begin
             return now + 2 * SOON + self.world.delay(f"end of cancelled {place}")
         return now
+
+    def _alone(self, told: float) -> float:
+        """Return when the end of a cancelled call is told that would be told then: after the ends that are told at the same
+        instant, since one thing is told at a time."""
+        if told > time.monotonic():
+            while any(abs(told - other) <= 2 * math.ulp(told) for other in self._ends):
+                told += 3 * math.ulp(told)
+            self._ends.append(told)
+        return told
+
+    def _begin_of_attempt(self) -> float | None:
+        """Return the instant at which the attempt begins that begins now, and has begun no call yet."""
+        begins = (failed + PAUSE for failed in self.failures)
+        return next(
+            (begin for begin in begins if begin - SOON < time.monotonic() < begin + SOON * 7 / 8), None
+        )
 
     async def _sleep_whatever(self, seconds: float) -> None:
         """Sleep so long, however often the branch is cancelled."""
@@ -400,7 +446,8 @@ class Plain:
             value, now = self._sent[name][place], time.monotonic()
             order = self._order_of(value)  # the one sent first is told first
             soon = now + SOON * (5 + order) / 10 + self.world.seen(f"signal {self._hearings}")
-            told_after = self.world.absences.heard_at(soon) - now
+            was_heard = self.world.heard.get(value, now) < now  # the run had read it before it was asked for
+            told_after = (soon if was_heard else self.world.absences.heard_at(soon)) - now
             heard_at = self._heard_at(value, now + told_after)
             asyncio.get_running_loop().call_at(heard_at, self._hear, name)
         try:
@@ -437,16 +484,24 @@ class Plain:
         self, waits: asyncio.Future[Any], timeout: float | None, name: str, told_after: float = 0.0
     ) -> Any:
         """Wait so many seconds at most. `told_after`: what was sent before is told then, also after the deadline."""
+        instant = NEVER
         if timeout is not None:
-            deadline = self._begin() + timeout
+            self._cut_dropped()
+            instant = deadline = self._begin() + timeout
             self._deadlines += 1  # what does not come is told in a turn of its own, too
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
             deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
-            timeout = max(deadline - time.monotonic(), 2 * told_after)
-        with suppress(TimeoutError):  # `wait_for` would take another turn to end once it is cancelled
-            async with asyncio.timeout(timeout):
+            timeout = max(max(deadline, self._seen_at(instant)) - time.monotonic(), 2 * told_after)
+        try:
+            async with asyncio.timeout(
+                timeout
+            ):  # `wait_for` would take another turn to end once it is cancelled
                 return await waits
-        raise StepTimedOut("", name=name)
+        except TimeoutError:
+            raise StepTimedOut("", name=name) from None
+        except asyncio.CancelledError:
+            self._unseen.append(instant)
+            raise
 
     def send(self, name: str, value: Any) -> None:
         calls, earlier, now = self._open_calls(name), len(self._sent[name]), time.monotonic()
@@ -510,10 +565,10 @@ class Plain:
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
         """Limit a block. One that catches the cancellation and goes on to its end is not late."""
+        self._cut_dropped()
         instant = self._begin() + seconds
-        deadline = asyncio.timeout_at(
-            self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
-        )
+        told = self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
+        deadline = asyncio.timeout_at(max(told, self._seen_at(instant)))
         try:
             async with deadline:
                 yield
@@ -521,6 +576,9 @@ class Plain:
             if not deadline.expired():
                 raise
             raise StepTimedOut("", name="timeout") from error
+        finally:
+            if not deadline.expired():
+                self._unseen.append(instant)
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -122,8 +122,8 @@ async def _end(
     outcome: tuple[Any, ...]
     try:
         outcome = ("completed", await main)
-    except asyncio.CancelledError:
-        outcome = ("cancelled",)
+    except asyncio.CancelledError as error:
+        outcome = failed_as(error)
     except Exception as error:
         if not last and not final(error) and not plain.is_ending(within=plain.failure_slack()):
             await _until_all_wait()

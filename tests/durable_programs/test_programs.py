@@ -331,6 +331,23 @@ def test_clean_up_of_cancelled_program_that_is_quick_ends() -> None:
     assert [call.place for call in (*played.world.calls, *played.world.undone)] == ["0!.1", "0!.0"]
 
 
+def test_child_that_a_failure_cancelled_starts_again_after_a_sleep() -> None:
+    """The child's branch cleans up with a sleep before the attempt fails. With that call the child is cancelled."""
+    fails = s.Block((s.Sleep(1), s.Step(fails=1)))
+    child = s.Try("stay", s.Child(days=2), s.Sleep(1))
+    program = Program(s.Block((s.Branches("group", (fails, child)), s.Step("b"))), attempts=2)
+    played = check(program)
+    [(_, begins)] = played.run.pauses
+    assert played.world.calls[-1].began - begins > 2 * s.DAY
+
+
+def test_time_limit_of_a_block_that_has_caught_the_failure_of_a_group() -> None:
+    """Before Python 3.13 the task still counts the cancellation that its group has made, and CancelledError ends the function."""
+    fails = s.Try("except", s.Branches("group", (s.Step(fails=s.ALWAYS),)), s.Sleep(3))
+    outcome = check(Program(s.Timeout(1, fails))).outcome
+    assert outcome in (("failed", "CancelledError", []), ("completed", "timed out"))
+
+
 def test_run_that_waits_for_ever_is_stuck_in_both_plays() -> None:
     program = Program(s.Block((s.Undo(), s.Signal(timeout=None))))
     assert check(program).outcome == ("stuck",)

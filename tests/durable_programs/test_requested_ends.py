@@ -11,7 +11,7 @@ from tests.durable_programs import statements as s
 from tests.durable_programs.agreement import Disagreement, Plays, check, differences
 from tests.durable_programs.end_requests import EndRequest
 from tests.durable_programs.faults import FAULTS_OF_ENDS
-from tests.durable_programs.kit_run import play_in_kit
+from tests.durable_programs.kit_run import SETTLED, play_in_kit
 from tests.durable_programs.programs import PARTS_OF_ENDS, check_all_requested_ends, check_requested_ends
 from tests.durable_programs.statements import Program
 from tests.durable_programs.strategies import Kind
@@ -56,6 +56,16 @@ def test_signal_that_no_look_reads_before_the_end_is_not_heard() -> None:
         assert len(played.world.undone) == (value in played.world.heard)
         undone[len(played.world.undone)] += 1
     assert undone.keys() == {0, 1}, "ends before and after the look that reads the signal"
+
+
+def test_signal_that_is_waited_for_right_before_the_end_is_not_heard() -> None:
+    """The second signal is sent long before the branch waits for it. The run has read only the first one."""
+    hears = s.Block((s.Signal("stop", timeout=None), s.Undo()))
+    both = s.Branches("gather", (s.Step(yields=3), hears))
+    steps = (s.Signal("stop", timeout=0), s.Step(hours=81), both)
+    program = Program(s.Block(steps), sent=(("stop", 0), ("stop", 1)))
+    began = play_in_kit(program).world.calls[-1].began
+    assert check(program, request=EndRequest(round(began + 0.1, 6))).world.undone == []
 
 
 _RAISES = s.Block((s.Sleep(2), s.Undo(), s.Raise()))
@@ -132,6 +142,20 @@ def test_request_is_told_before_the_end_of_a_step_that_only_the_next_attempt_can
         assert [call.place for call in played.world.undone] == ["0.0"]
 
 
+def test_ends_of_steps_that_a_replay_cancels_are_told_one_at_a_time() -> None:
+    """Two steps are to be tried again: one with its delay, the other with the next attempt. The end is requested between the two
+    attempts. The former step ends first, which ends the function. The other branch cleans up after that."""
+    fails = s.Try("obey", s.Branches("group", (s.Step(fails=s.ALWAYS, yields=1),)), s.Step("b"))
+    both = s.Branches("gather", (fails, s.Step(fails=1, tries=2, delay=1)))
+    program = Program(s.Block((s.Undo(), both)), attempts=2)
+    plays = Plays(program)
+    [(failed, begins)] = plays.in_kit().run.pauses
+    for share in (0.1, 0.5, 0.9):
+        played = plays.in_kit(request=EndRequest(round(failed + share * (begins - failed), 6)))
+        assert "0.1|0!" in [call.place for call in played.world.calls if call.recorded]
+        assert differences(played, plays.plain(played)) == []  # in the order in which the run was played
+
+
 def test_call_that_a_failure_cancelled_before_the_request_does_not_go_on() -> None:
     """A failure cancels the same call in two attempts. In the second one the end is requested before, and again before the call
     has ended."""
@@ -172,6 +196,34 @@ def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
     program = Program(s.Timeout(1, s.Block((stays, s.Sleep(3)))))
     assert check(program).outcome == ("completed", [["stays", "b<0=.0!>"], "slept"])
     assert check(program, request=EndRequest(3.5 * s.DAY)).outcome == ("cancelled",)
+
+
+def test_end_is_told_before_a_signal_that_only_a_late_attempt_hears() -> None:
+    """The run has read the first signal while the step ran, and then suspends. The end is requested right after that. The next
+    attempt begins days later. It is told the end, and does not get the second signal."""
+    hears = s.Block((s.Signal(timeout=None), s.Undo()))
+    both = s.Branches("gather", (hears, s.Undo()))
+    steps = (s.Undo(), s.Step(hours=73), s.Signal(timeout=0), both)
+    program, late = Program(s.Block(steps), sent=(("go", 0), ("go", 1))), {0: 6}
+    [(suspended, _)] = play_in_kit(program, late=late).world.absences.spans
+    for seconds in (0.02, 0.5, 2.0):
+        request = EndRequest(round(suspended - SETTLED + seconds, 6))
+        played = check(program, late=late, request=request)
+        assert [call.place for call in played.world.undone] == ["0.3|1", "0.0"]
+
+
+def test_end_is_told_before_a_deadline_that_passed_after_a_failure_had_cancelled_it() -> None:
+    """The failure of a step cancels the signal. Its branch cleans up with a sleep, and the signal's deadline passes meanwhile.
+    The end is requested before the next attempt, in which the branch waits for the signal again, and cleans up again."""
+    fails = s.Block((s.Sleep(1), s.Step(fails=1)))
+    hears = s.Block((s.Try("obey", s.Signal(timeout=2), s.Sleep(2)), s.Signal(timeout=3)))
+    both = s.Branches("group", (fails, hears))
+    program = Program(s.Block((s.Undo(), both)), attempts=2)
+    [(failed, begins)] = play_in_kit(program).run.pauses
+    for share in (0.1, 0.5, 0.9):
+        played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
+        assert played.is_cut
+        assert not played.world.undone
 
 
 def test_order_of_many_cancelled_steps_has_a_plain_play() -> None:
