@@ -33,9 +33,9 @@ class Identity:
 class Pulse:
     """The answer to a heartbeat. `lost_attempts` are attempts that the process has lost: execution to number, as the
     heartbeat named them. The next attempt of such an execution may have come to the process meanwhile. `canceling` are
-    executions with an attempt that it has to cancel. `missing` are attempts that the database has for it, and that it does not know.
-    `is_registered`: the process is registered. `cordoned`: it must take no new work. `share`: the connections that it
-    may have. `ending` are those among `canceling` with the status canceling: a durable function is so only after a second
+    executions with an attempt that it has to cancel. `missing` are attempts that the database has for it, and that it does
+    not know. `is_registered`: the process is registered. `cordoned`: it must take no new work. `share`: the connections that
+    it may have. `ending` are those among `canceling` with the status canceling: a durable function is so only after a second
     request."""
 
     lost_attempts: Mapping[UUID, int] = field(default_factory=dict)
