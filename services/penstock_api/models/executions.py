@@ -326,13 +326,13 @@ class Explanation(Answer):
     status: str
     because: str = Field(description="One word for programs: `limit`, `worker`, `timer` ...")
     sentence: str = Field(
-        description="One sentence for people, about what it waits for in the end, at any depth."
+        description="One sentence for people. If it waits for a task, the sentence says what the task waits for, at any depth."
     )
     details: list[str] = Field(description="Further sentences, such as the command that helps.")
     says: str = Field(description="The sentence and the details, as one text.")
     facts: dict[str, Any] = Field(
-        description="The facts behind the sentence, as data. `path` leads to the execution that it waits "
-        "for in the end, and `cause` has the facts of that one."
+        description="The facts behind the sentence, as data. `path` leads to the task or step, at any "
+        "depth, that causes the wait, and `cause` has the facts of that execution."
     )
 
 
