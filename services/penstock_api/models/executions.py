@@ -269,8 +269,8 @@ class Execution(Answer):
     )
     key: str | None = Field(
         default=None,
-        description="The idempotency key of its start; if several starts joined it, of the first one. null: it has none, "
-        "or the key is not kept any more.",
+        description="The idempotency key of its start; if several debounced starts share it, of the first one. null: it has "
+        "none, or the key is not kept any more.",
     )
     labels: dict[str, str] = Field(
         default_factory=dict,
@@ -418,8 +418,8 @@ class Rerun(Given):
     )
     from_task: Text | None = Field(
         default=None,
-        description="For a workflow: rerun this task and all tasks after it, and keep the others that ended. For a "
-        "durable function: rerun from this step, and keep the steps before it. null: no such restriction.",
+        description="For a workflow: rerun this task and all tasks after it, and keep the results of the other ended tasks. "
+        "For a durable function: rerun from this step, and keep the steps before it. null: no such restriction.",
     )
     parameters: dict[str, Any] | None = Field(
         default=None,

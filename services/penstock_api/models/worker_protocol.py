@@ -242,8 +242,8 @@ class Taken(Answer):
     lost_attempts: list[UUID] = Field(
         default_factory=list,
         serialization_alias="lost",
-        description="The executions in `ends` of the request whose attempt no longer belongs to this worker: nothing of "
-        "it was stored.",
+        description="The executions in `ends` of the request whose attempt no longer belongs to this worker. Nothing "
+        "was stored for them.",
     )
 
 
@@ -328,7 +328,7 @@ class ProgressReports(Sent):
 class LostAttempts(Answer):
     lost_attempts: list[UUID] = Field(
         serialization_alias="lost",
-        description="The executions whose attempt no longer belongs to this worker: nothing of it was stored.",
+        description="The executions whose attempt no longer belongs to this worker. Nothing was stored for them.",
     )
 
 
