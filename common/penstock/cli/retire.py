@@ -23,8 +23,8 @@ def retire(
     undo: Annotated[bool, typer.Option("--undo", help="Bring it back into use.")] = False,
     json: Json = False,
 ) -> None:
-    """Retire a definition: nothing new of an action or a workflow starts, and no events of a trigger are accepted. Running
-    work goes on."""
+    """Retire a definition. A retired action or workflow starts no new executions, and a retired trigger accepts no events.
+    Running work goes on."""
     kinds = with_session(lambda session: retiring.retire(session, ref, undo=undo))
     now = "in use again" if undo else "retired"
     if json:

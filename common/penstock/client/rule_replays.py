@@ -44,7 +44,7 @@ class ReplayedEvent:
         ReplayOutcome,
         Field(
             description="`started`. `would start`: with `dry_run`. `existing`: the rule had started an execution for the "
-            "event before. `failed`. `no match`: the condition does not hold. `left`: skipped, since the event has "
+            "event before. `failed`. `no match`: the condition does not hold. `left`: skipped, because the event has "
             "not had its first, normal evaluation yet."
         ),
         WithJsonSchema({"type": "string"}),

@@ -88,7 +88,7 @@ class Schedules:
         return await self._declare({**body, **options})
 
     async def _declare(self, body: Mapping[str, Any]) -> Change:
-        [change] = await self.put(declare(Schedule, dict(body), Source("schedule", 0)))
+        [change] = await self.put(declare(Schedule, dict(body), Source("", 0)))
         return change
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:

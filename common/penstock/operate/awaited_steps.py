@@ -47,7 +47,7 @@ class StepWait:
     awaits: Annotated[
         str,
         Field(
-            description="The end of the wait: `the signal paid`, `an event of shop.paid where order_id = 42`."
+            description="What ends the wait, such as `the signal paid` or `an event of shop.paid where order_id = 42`."
         ),
     ]
 

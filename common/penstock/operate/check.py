@@ -14,7 +14,7 @@ from penstock.store.upkeep.invariants import INVARIANTS, Invariant, violations
 
 @dataclass(frozen=True, slots=True)
 class CheckedInvariant:
-    """An invariant, its sentence, and the ids that violate it."""
+    """A checked invariant, with the ids that violate it."""
 
     name: Annotated[str, Field(description="The short name of the invariant, such as `I3b`.")]
     says: Annotated[str, Field(description="The sentence that always has to be true.")]

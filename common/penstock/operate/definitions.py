@@ -69,12 +69,12 @@ async def put_rule(session: Session, ref: str, options: Mapping[str, Any]) -> Ch
 
 def rule_of(ref: str, options: Mapping[str, Any]) -> Rule:
     """Return a rule with these options. Raises DefinitionError if an option is not valid."""
-    return declare(Rule, {"ref": ref, **options}, Source("rule", 0))
+    return declare(Rule, {"ref": ref, **options}, Source("", 0))
 
 
 def schedule_of(ref: str, options: Mapping[str, Any]) -> Schedule:
     """Return a schedule with these options. Raises DefinitionError if an option is not valid."""
-    return declare(Schedule, {"ref": ref, **options}, Source("schedule", 0))
+    return declare(Schedule, {"ref": ref, **options}, Source("", 0))
 
 
 async def enable_rule(session: Session, ref: str, enabled: bool) -> None:

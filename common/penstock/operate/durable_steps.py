@@ -73,7 +73,7 @@ class Step:
             "its branch was cancelled, or it is the deadline of a signal that came in time. "
             "`superseded`: a later attempt of the function did not make this step. `timeout`: the "
             "deadline that the function set for a signal, a block, an event or a question has passed. A "
-            "step with a child execution has the status of that."
+            "step with a child execution has the status of the child."
         ),
     ]
     tries: Annotated[int, Field(description="The number of times that it was tried.")]

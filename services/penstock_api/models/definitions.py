@@ -108,15 +108,15 @@ class RuleChanged(Changed):
 
 class RuleState(Answer):
     ref: str
-    enabled: bool = Field(description="True: the rule matches events. False: it matches none.")
+    enabled: bool = Field(description="True: the rule matches events. False: it matches no event.")
 
 
 class RetiredDefinition(Answer):
     ref: str
     kinds: list[str] = Field(description="The kinds of definitions with this name.")
     retired: bool = Field(
-        description="True: nothing new of it is started, or no event of it is accepted. False: it is in "
-        "use again."
+        description="True: it starts no new executions (an action, a workflow), or accepts no events (a trigger). False: "
+        "it is in use again."
     )
 
 

@@ -269,8 +269,8 @@ class Execution(Answer):
     )
     key: str | None = Field(
         default=None,
-        description="The idempotency key of its start; if several starts joined it, of the first one. null: it has none, "
-        "or the key is not kept any more.",
+        description="The idempotency key of its start; if several debounced starts share it, of the first one. null: it has "
+        "none, or the key is not kept any more.",
     )
     labels: dict[str, str] = Field(
         default_factory=dict,
@@ -326,13 +326,13 @@ class Explanation(Answer):
     status: str
     because: str = Field(description="One word for programs: `limit`, `worker`, `timer` ...")
     sentence: str = Field(
-        description="One sentence for people, about what it waits for in the end, at any depth."
+        description="One sentence for people. If it waits for a task, the sentence says what the task waits for, at any depth."
     )
     details: list[str] = Field(description="Further sentences, such as the command that helps.")
     says: str = Field(description="The sentence and the details, as one text.")
     facts: dict[str, Any] = Field(
-        description="The facts behind the sentence, as data. `path` leads to the execution that it waits "
-        "for in the end, and `cause` has the facts of that one."
+        description="The facts behind the sentence, as data. `path` leads to the task or step, at any "
+        "depth, that causes the wait, and `cause` has the facts of that execution."
     )
 
 
@@ -418,8 +418,8 @@ class Rerun(Given):
     )
     from_task: Text | None = Field(
         default=None,
-        description="For a workflow: rerun this task and all tasks after it, and keep the others that ended. For a "
-        "durable function: rerun from this step, and keep the steps before it. null: no such restriction.",
+        description="For a workflow: rerun this task and all tasks after it, and keep the results of the other ended tasks. "
+        "For a durable function: rerun from this step, and keep the steps before it. null: no such restriction.",
     )
     parameters: dict[str, Any] | None = Field(
         default=None,

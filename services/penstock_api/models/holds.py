@@ -32,5 +32,5 @@ class ReleaseHold(Given):
     )
     name: Text = Field(description="The name of the held action, pack, route or tenant.")
     rate: Text | None = Field(
-        default=None, description="The number of starts within a time: 10/min. null: all at once."
+        default=None, description="The rate of the starts, such as 10/min. null: all at once."
     )

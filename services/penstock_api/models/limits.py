@@ -28,7 +28,7 @@ class SetLimit(Given):
     by: list[str] | None = Field(
         default=None,
         description="The parameters and labels (`labels.customer`) by which slots are counted: each combination of values has "
-        "its own. null: all are counted together.",
+        "its own slots. null: all are counted together.",
     )
     rate: str | None = Field(
         default=None, description="The maximum number of starts within a time: 100/min. null: no rate."

@@ -39,9 +39,9 @@ class AuditHead(Answer):
         "audit verify --head`."
     )
     position: int = Field(
-        description="The position of the newest sealed row in the chain; 0 if there is none."
+        description="The position of the newest row in the hash chain; 0: the chain is empty."
     )
-    unsealed: int = Field(description="The number of rows that are not sealed yet.")
+    unsealed: int = Field(description="The number of rows that are not in the hash chain yet.")
 
 
 class NewToken(Given):
@@ -84,7 +84,7 @@ class Rotation(Given):
 
 class TokenWithSecret(Answer):
     token: Token = Field(description="The token, without its secret.")
-    secret: str = Field(description="The secret. Store it now, since it cannot be read later.")
+    secret: str = Field(description="The secret. Store it now, because it cannot be read later.")
     warnings: list[str] = Field(
         default=[], description="A sentence for each scope start:REF that matches no applied action so far."
     )

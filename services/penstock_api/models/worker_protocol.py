@@ -42,7 +42,7 @@ class Sent(BaseModel):
 
 
 class OfferedAction(Sent):
-    """An action that a worker has the code of. Its schemas are compared with those of the definition."""
+    """An action for which a worker has the code. Its schemas are compared with those of the definition."""
 
     ref: Ref = Field(description="The action, such as `ml.train`. It must have a definition.")
     parameters: dict[str, Any] | None = Field(
@@ -69,7 +69,7 @@ class Hello(Sent):
         description="The routes (work queues) that it serves.",
     )
     actions: list[OfferedAction] = Field(
-        min_length=1, max_length=2000, description="The actions that it has the code of."
+        min_length=1, max_length=2000, description="The actions for which it has the code."
     )
     labels: dict[Name, Name] = Field(
         default_factory=dict,
@@ -96,7 +96,7 @@ class Welcome(Answer):
     session: str = Field(description="The secret of the session, for the header Penstock-Session.")
     beat_every: float = Field(description="The seconds between two heartbeats.")
     lost_after: float = Field(
-        description="The seconds from its last heartbeat after which other workers get its attempts."
+        description="The seconds without a heartbeat after which other workers get its attempts."
     )
     wait_at_most: float = Field(description="The maximum of `wait` in a take or a heartbeat, in seconds.")
     batch_at_most: int = Field(
@@ -105,7 +105,7 @@ class Welcome(Answer):
     result_bytes: int = Field(description="The maximum size of a result, in bytes of JSON.")
     differences: list[SchemaDifference] = Field(
         description="The differences between the schemas of the hello and those of the definitions, at most 20. They do not stop "
-        "the work: the schemas of the definitions hold."
+        "the work: the schemas of the definitions apply."
     )
 
 
@@ -242,8 +242,8 @@ class Taken(Answer):
     lost_attempts: list[UUID] = Field(
         default_factory=list,
         serialization_alias="lost",
-        description="The executions in `ends` of the request whose attempt no longer belongs to this worker: nothing of "
-        "it was stored.",
+        description="The executions in `ends` of the request whose attempt no longer belongs to this worker. Nothing "
+        "was stored for them.",
     )
 
 
@@ -251,7 +251,7 @@ class HeldAttempt(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     cancelling: bool = Field(
-        default=False, description="True: the worker is ending the attempt, since it was asked to cancel it."
+        default=False, description="True: the worker was asked to cancel the attempt, and is ending it."
     )
 
 
@@ -328,7 +328,7 @@ class ProgressReports(Sent):
 class LostAttempts(Answer):
     lost_attempts: list[UUID] = Field(
         serialization_alias="lost",
-        description="The executions whose attempt no longer belongs to this worker: nothing of it was stored.",
+        description="The executions whose attempt no longer belongs to this worker. Nothing was stored for them.",
     )
 
 

@@ -107,7 +107,8 @@ async def list_sessions(request: Request, session: Db, caller: Asked) -> list[mo
 async def end_other_sessions(
     request: Request, session: Db, caller: Asked, backend: Here
 ) -> models.EndedSessions:
-    """End all sessions of the caller except the current one: on this replica at once, on others within seconds."""
+    """End all sessions of the caller except the current one: on this API replica at once, on the other replicas within
+    seconds."""
     count = await people.end_other_sessions(session, name_of(caller), session_cookie.secret_of(request))
     backend.forget_callers()
     return models.EndedSessions(ended=count)
@@ -115,6 +116,6 @@ async def end_other_sessions(
 
 @router.delete("/account/sessions/{id}", status_code=204, dependencies=[ACCOUNT])
 async def end_session(id: UUID, session: Db, caller: Asked, backend: Here) -> None:
-    """End a session of the caller: on this replica at once, on others within seconds."""
+    """End a session of the caller: on this API replica at once, on the other replicas within seconds."""
     await people.end_own_session(session, name_of(caller), id)
     backend.forget_callers()

@@ -35,8 +35,8 @@ async def action(ref: str, session: Db) -> models.Definition:
 
 @router.post("/definitions/{ref}/retire", dependencies=[DEFINE_ALL])
 async def retire(ref: str, session: Db) -> models.RetiredDefinition:
-    """Retire a definition: nothing new of an action or a workflow starts, and no events of a trigger are accepted. Running
-    work goes on."""
+    """Retire a definition. A retired action or workflow starts no new executions, and a retired trigger accepts no events.
+    Running work goes on."""
     return models.RetiredDefinition(ref=ref, kinds=await retiring.retire(session, ref), retired=True)
 
 

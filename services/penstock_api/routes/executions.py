@@ -257,8 +257,8 @@ async def cancel(
 
 @router.post("/executions/{id}/priority", dependencies=[OPERATE])
 async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority) -> models.PriorityChanged:
-    """Change the priority of an execution and of its tasks that have not ended. Those that wait get their new place in the
-    queue at once."""
+    """Change the priority of an execution and of its tasks that have not ended. Waiting executions get their new place in
+    the queue at once."""
     await executions.get(backend.client.session, id)
     return models.PriorityChanged(changed=await backend.client.set_priority(id, body.priority))
 

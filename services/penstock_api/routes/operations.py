@@ -68,7 +68,7 @@ async def invariants(session: Db) -> list[check.CheckedInvariant]:
 
 @router.get("/doctor", dependencies=[READ_ALL])
 async def doctor(backend: Here) -> list[Finding]:
-    """Examine versions, servers, schema, clocks, partitions and services, with what to do."""
+    """Examine versions, servers, schema, clocks, partitions and services. A finding that is not `ok` has the next step."""
     return await examine(backend.settings)
 
 

@@ -48,6 +48,6 @@ async def rotate(name: str, rotation: models.Rotation, session: Db, backend: Her
 
 @router.delete("/tokens/{name}", status_code=204, dependencies=[ADMIN_ALL])
 async def revoke(name: str, session: Db, backend: Here) -> None:
-    """Revoke a token. It is refused on this replica at once, and on others within seconds."""
+    """Revoke a token. This API replica rejects it at once, and the other replicas within seconds."""
     await access.revoke_token(session, name)
     backend.forget_callers()

@@ -51,7 +51,7 @@ async def set_password(name: str, body: models.Password, session: Db, backend: H
 
 @router.delete("/users/{name}/sessions", status_code=204, dependencies=[ADMIN_ALL])
 async def end_sessions(name: str, session: Db, backend: Here) -> None:
-    """Log a user out everywhere: on this replica at once, on others within seconds."""
+    """Log a user out everywhere: on this API replica at once, on the other replicas within seconds."""
     await people.end_sessions(session, name)
     backend.forget_callers()
 

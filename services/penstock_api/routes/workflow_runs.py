@@ -32,7 +32,7 @@ async def pause(
 async def resume(
     id: ExecutionId, backend: Here, caller: Asked, body: models.CommandReason = NO_REASON
 ) -> models.Accepted:
-    """Resume a run: what became due during the pause starts."""
+    """Resume a paused execution. Work that became due during the pause starts."""
     return await _tell(backend, id, "resume", caller.name, body.reason)
 
 

@@ -30,9 +30,9 @@ class ReportEffect(Answer):
     """The effect of a report."""
 
     effect: str = Field(
-        description="`settled`: the report was applied, and the execution ended or continued. `kept`: the report is stored, "
-        "since the attempt does not wait yet, and it is applied as soon as it does. `same`: this outcome was stored before. "
-        "`noted`: a progress or a heartbeat."
+        description="`settled`: the report was applied, and the execution ended or continued. `kept`: the attempt does not "
+        "wait for a report yet. The report is stored, and applied as soon as the attempt waits. `same`: this outcome was stored "
+        "before. `noted`: the report was a progress update or a heartbeat."
     )
 
 

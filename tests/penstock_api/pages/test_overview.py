@@ -133,7 +133,7 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
         text = (await caller.get("/")).text
     assert (
         "Failures, p50 and p95 are those of top-level executions, without tasks of workflows and child executions. "
-        "The number of ended executions includes these." in text
+        "The number of ended executions includes these tasks and child executions." in text
     )
 
 

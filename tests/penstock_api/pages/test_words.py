@@ -580,7 +580,7 @@ SENTENCES = {
     "/users": (
         "A unique name.",
         "If Tenants is empty, replaces the roles that apply to all tenants.",
-        "publish, start, answer: each gives only that part of operate.",
+        "publish, start, answer: each allows one part of operate: publish events, start actions, or answer inquiries.",
     ),
     "/enforcements": (
         "An enforcement records that a rule matched an event, or that its evaluation for that event failed.",

@@ -98,9 +98,10 @@ def check_references(
             message = problem.message
             if item.kind == "workflow":
                 message = with_task_name(problem, [task.name for task in item.tasks])
-            place = str(item.source.at(problem.at))
-            first.setdefault(problem.message, (f"{place}: {item.kind} {item.ref}: {message}", problem.hint))
-            places.setdefault(problem.message, []).append(place)
+            place = item.source.at(problem.at)
+            line = place.before(f"{item.kind} {item.ref}: {message}")
+            first.setdefault(problem.message, (line, problem.hint))
+            places.setdefault(problem.message, []).append(str(place) or item.ref)
     if first:
         raise as_one(
             [

@@ -51,7 +51,7 @@ MOVES: dict[str, frozenset[str]] = {
 STATUSES = (*MOVES, *sorted(FINAL))
 
 MEANINGS: Mapping[str, str] = {
-    REQUESTED: "accepted, and about to be processed; or waits for its start time (a delay or a retry); or is on hold until an "
+    REQUESTED: "accepted, and about to be processed, waiting for its start time (a delay or a retry), or on hold until an "
     "operator releases it",
     QUEUED: "not yet sent to its route: a limit or a circuit breaker holds it back, or no live worker can run it",
     SCHEDULED: "waits on its route until a suitable worker with a free slot takes it",

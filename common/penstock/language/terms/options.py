@@ -156,7 +156,7 @@ def refusal(label: str, faults: Sequence[Problem], source: Source) -> Definition
     its hint."""
     if len({problem.hint for problem in faults if problem.hint}) > 1:
         return as_one([source.at(p.at).wrong(f"{label}: {p}", p.hint) for p in faults])
-    lines = [f"{source.at(problem.at)}: {label}: {problem}" for problem in faults]
+    lines = [source.at(problem.at).before(f"{label}: {problem}") for problem in faults]
     return DefinitionError("\n".join(lines), hint=next((p.hint for p in faults if p.hint), None))
 
 

@@ -17,7 +17,8 @@ Location = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place in a file. `lines` has the lines of nested values, if the file format has them."""
+    """A place in a file. `lines` has the lines of nested values, if the file format has them. `file` is empty for a
+    definition that comes from a request."""
 
     file: str
     line: int
@@ -35,7 +36,11 @@ class Source:
 
     def wrong(self, message: str, hint: str | None = None) -> DefinitionError:
         """Return the error for a fault at this place."""
-        return DefinitionError(f"{self}: {message}", hint=hint)
+        return DefinitionError(self.before(message), hint=hint)
+
+    def before(self, message: str) -> str:
+        """Return a message with this place before it, if there is a file."""
+        return f"{self}: {message}" if self.file else message
 
     def __str__(self) -> str:
         return f"{shown(self.file)}:{self.line}" if self.line else shown(self.file)

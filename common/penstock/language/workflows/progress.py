@@ -67,7 +67,7 @@ class SentCommand:
     obeyed_at: Annotated[
         datetime | None,
         Field(
-            description="The instant at which the run followed or refused the command; null: it has not yet."
+            description="The instant at which the execution followed or refused the command; null: it has not yet."
         ),
     ]
     error: Annotated[

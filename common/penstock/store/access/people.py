@@ -16,11 +16,12 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person, without the password. `roles[i]` holds for `tenants[i]`; an empty tenant means all."""
+    """A person, without the password. `roles[i]` applies to `tenants[i]`; an empty tenant means all."""
 
     name: Annotated[str, Field(description="The user name.")]
     roles: Annotated[
-        list[str], Field(description="The roles, each for the tenant at the same position of `tenants`.")
+        list[str],
+        Field(description="The roles. Each applies to the tenant with the same index in `tenants`."),
     ]
     tenants: Annotated[list[str], Field(description="The tenants; an empty text means all tenants.")]
     created_by: str
@@ -74,7 +75,7 @@ on conflict do nothing
 
 
 async def set_roles(tx: Transaction, name: str, roles: Sequence[str], tenants: Sequence[str]) -> None:
-    """Replace all roles of a person: `roles[i]` holds for `tenants[i]`."""
+    """Replace all roles of a person: `roles[i]` applies to `tenants[i]`."""
     await tx.execute(FORGET_ROLES, name)
     await tx.execute(GIVE_ROLES, name, list(roles), list(tenants))
 
@@ -274,7 +275,7 @@ group by p.name
 
 @dataclass(frozen=True, slots=True)
 class SessionOwner:
-    """The owner of a session, with the present roles: `roles[i]` holds for `tenants[i]`."""
+    """The owner of a session, with the present roles: `roles[i]` applies to `tenants[i]`."""
 
     name: str
     roles: list[str]

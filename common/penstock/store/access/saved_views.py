@@ -38,7 +38,7 @@ class SavedView:
     tenants: Annotated[
         list[str] | None,
         Field(
-            description="The tenants that a caller must be allowed to read to see the shared view; null: all."
+            description="The shared view is shown only to callers that may read all these tenants; null: all tenants."
         ),
     ]
     shared: Annotated[bool, Field(description="True: others see it, too. False: only the owner does.")]

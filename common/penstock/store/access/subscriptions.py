@@ -51,7 +51,7 @@ class Subscription:
     disabled_at: Annotated[
         datetime | None,
         Field(
-            description="The instant at which it was disabled, since its calls failed for too long or its URL is gone; "
+            description="The instant at which it was disabled because its calls failed for too long or its URL is gone; "
             "null: it is enabled."
         ),
     ]

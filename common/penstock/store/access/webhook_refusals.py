@@ -39,7 +39,7 @@ class WebhookRefusals:
     last_name: Annotated[
         str | None,
         Field(
-            description="The last called name that no webhook has. null: these are calls of a webhook or callbacks, "
+            description="The last called name that no webhook has. null: the calls were those of a webhook or callbacks, "
             "or the name is not valid."
         ),
     ]

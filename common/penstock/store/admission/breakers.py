@@ -17,7 +17,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """A breaker: closed, open or releasing. If it is grouped by parameters, each combination of values has its own."""
+    """A breaker: closed, open or releasing. If it is grouped by parameters, each combination of values has its own breaker."""
 
     ref: Annotated[str, Field(description="The action with the breaker, or the limit that declares it.")]
     scope: str

@@ -210,7 +210,7 @@ class LimitInForce:
         list[str],
         Field(
             description="The parameters and labels (`labels.customer`) by which slots are counted: each combination of values "
-            "has its own. Empty: all are counted together."
+            "has its own slots. Empty: all are counted together."
         ),
     ]
     fair: Annotated[

@@ -129,11 +129,14 @@ class Continued:
     run: Annotated[
         UUID | None,
         Field(
-            description="The execution that continued; null if it is deleted, or `id` is not a task or step."
+            description="The workflow or durable function that contains it; null: it is deleted, or `id` is not a task or step."
         ),
     ]
     task: Annotated[
-        str | None, Field(description="The task or step that waited; null: it is deleted, or none.")
+        str | None,
+        Field(
+            description="The task or step that waited; null: it is deleted, or `id` is not a task or step."
+        ),
     ]
     action: Annotated[
         str | None, Field(description="The action or workflow that continued; null: it is deleted.")

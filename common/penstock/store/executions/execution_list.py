@@ -80,14 +80,12 @@ class ListedWait:
     ]
     due_at: Annotated[
         datetime | None,
-        Field(
-            description="The instant at which the wait is over, or times out, if it has one; null: it has none."
-        ),
+        Field(description="The instant at which the wait ends or times out; null: there is none."),
     ]
 
 
 WAITS_FOR = (
-    "What the open execution waits for while nothing in it runs, or the pause of a workflow. null: something runs or is "
+    "What the open execution waits for while nothing in it runs; for a paused workflow: the pause. null: something runs or is "
     "about to start, or something inside it waits for a limit or a worker."
 )
 """The description of the field `waits_for`."""
@@ -122,7 +120,8 @@ class ListedExecution:
     continued: Annotated[
         bool,
         Field(
-            description="True: a durable function that has waited. Its `attempt` counts each continuation, too."
+            description="True: a durable function that waits, or that a worker has started more than once. Its "
+            "`attempt` counts each start after a wait, too."
         ),
     ] = False
     waits_for: Annotated[ListedWait | None, Field(description=WAITS_FOR)] = None

@@ -22,7 +22,7 @@ class Recovery:
     kind: Annotated[
         str,
         Field(
-            description="`attempt`: an attempt, since its worker was lost. `fire`: a fire of a schedule, since its "
+            description="`attempt`: an attempt whose worker was lost. `fire`: a fire of a schedule whose "
             "execution was lost."
         ),
     ]

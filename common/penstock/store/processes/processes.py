@@ -51,7 +51,7 @@ class Process:
     ]
     actions: Annotated[
         list[str],
-        Field(description="For a worker: the actions that it has the code of. Empty for an executor."),
+        Field(description="For a worker: the actions for which it has the code. Empty for an executor."),
     ]
     labels: Annotated[
         JsonText,
