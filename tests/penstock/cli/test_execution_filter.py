@@ -77,7 +77,7 @@ async def test_executions_are_listed_by_their_properties_and_times(house: Instal
     }
     for words, ids in chosen.items():
         assert await listed(*words) == [str(id) for id in ids], words
-    assert "ago" in (await penstock("executions", "--since", "yesterday")).err
+    assert "an age, such as 1h" in (await penstock("executions", "--since", "yesterday")).err
     assert await executions.count(house.session, ExecutionFilter(children=True, tenant="public")) == 11
 
     async def events(*words: object) -> list[str]:
