@@ -44,7 +44,7 @@ async def expect(ctx: DurableContext) -> int:
 
 
 AHEAD = {
-    "admission": ("admitted_at",),
+    "admission": ("admitted_at", "since"),
     "breaker": ("opened_at", "probe_at", "releasing_since"),
     "breaker_attempt": ("ended_at",),
     "cluster": ("seen_at",),
