@@ -68,6 +68,18 @@ def test_signal_that_is_waited_for_right_before_the_end_is_not_heard() -> None:
     assert check(program, request=EndRequest(round(began + 0.1, 6))).world.undone == []
 
 
+def test_call_that_an_attempt_makes_anew_is_deaf_for_its_whole_grace() -> None:
+    """The step has run in the attempt before, so it is its second call that goes on and leaves no time to undo."""
+    fails = s.Block((s.Sleep(1), s.Step(fails=2)))
+    both = s.Branches("group", (fails, s.Child(fails=True, days=3)))
+    again = s.Try("again", both, s.Block((s.Step("b", deaf=15.0),)))
+    program = Program(s.Block((s.Undo(), again)), attempts=3)
+    _, second, *_ = [call for call in check(program).world.calls if call.place == "0.1!.0"]
+    played = check(program, request=EndRequest(round(second.began + second.duration / 2, 6)))
+    assert played.is_cut
+    assert not played.world.undone
+
+
 _RAISES = s.Block((s.Sleep(2), s.Undo(), s.Raise()))
 _HEARS = s.Block((s.Signal("stop"), s.Undo(), s.Raise()))
 

@@ -177,7 +177,8 @@ class World:
             return self._deafness(step.deaf)
         if time.monotonic() + NEAR < self.requested_at:
             return 0.0
-        return self.lingered.get((place, self.ended(place, self.calls)), 0.0)
+        number = self.set_aside[place] + self.ended(place, self.calls)
+        return self.lingered.get((place, number), 0.0)
 
     def _deafness(self, seconds: float) -> float:
         """Return how long a call goes on that is cancelled now, and is deaf for so many seconds once the end of the run is
