@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock_import.celery_calls import bound_names, called, walk
 from penstock_import.celery_queues import Queues
+from penstock_import.celery_scopes import parents_of
 from penstock_import.celery_setting_names import advice_of, is_known
 from penstock_import.command_lines import COMMAND, OLD_PROGRAMS, command_lines, is_command, is_program
 from penstock_import.command_variables import option_of, variables
@@ -242,19 +243,21 @@ def _list_named(tree: ast.Module, name: str) -> ast.List | ast.Tuple | None:
 
 def _added_later(tree: ast.Module, node: ast.AST) -> list[str]:
     """Return the words that statements add to the name that a list has."""
-    names = {
-        ast.unparse(part.targets[0])
-        for part in walk(tree)
-        if isinstance(part, ast.Assign) and part.value is node
-    }
-    functions = [part for part in walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-    around = [part for function in functions if node in walk(function) for part in walk(function)]
+    parents = parents_of(tree)
+    around = parents.get(id(node))
+    if not isinstance(around, ast.Assign) or around.value is not node:
+        return []
+    name = ast.unparse(around.targets[0])
+    functions: list[ast.AST] = []
+    while (around := parents.get(id(around))) is not None:
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.insert(0, around)
     lists: list[ast.expr] = []
-    for part in around:
-        if isinstance(part, ast.AugAssign) and ast.unparse(part.target) in names:
+    for part in (part for function in functions for part in walk(function)):
+        if isinstance(part, ast.AugAssign) and ast.unparse(part.target) == name:
             lists.append(part.value)
         elif isinstance(part, ast.Call) and called(part) in ("append", "extend") and part.args:
-            lists += part.args if ast.unparse(getattr(part.func, "value", part.func)) in names else []
+            lists += part.args if ast.unparse(getattr(part.func, "value", part.func)) == name else []
     return [
         _word(word)
         for value in lists

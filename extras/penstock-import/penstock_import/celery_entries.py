@@ -9,7 +9,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock_import.celery_calls import NotLiteral, called, imported_names, literal, once, root_name, walk
+from penstock_import.celery_calls import (
+    NotLiteral,
+    called,
+    children,
+    imported_names,
+    literal,
+    once,
+    root_name,
+    walk,
+)
 from penstock_import.wanted_text import NotMapped
 
 _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -326,7 +335,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[_Scope, ast.Call]]:
             yield scope, node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             scope = node
-        waiting.extend((child, scope) for child in reversed(list(ast.iter_child_nodes(node))))
+        waiting.extend((child, scope) for child in reversed(children(node)))
 
 
 def _check_scope(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collection[str]) -> None:
@@ -405,7 +414,7 @@ def conditional(tree: ast.AST) -> set[int]:
             node, ast.If | ast.For | ast.While | ast.Try | ast.IfExp | ast.comprehension | ast.Match
         )
         if is_condition or id(node) in parts:
-            parts.update(map(id, ast.iter_child_nodes(node)))
+            parts.update(map(id, children(node)))
     return parts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from penstock_import.celery_calls import called, imported_names, once, root_name, walk
+from penstock_import.celery_calls import called, children, imported_names, once, root_name, walk
 from penstock_import.celery_scopes import bindings_at
 
 _IMPORTED = frozenset({"app", "celery_app", "current_app"})
@@ -300,7 +300,7 @@ def _returns_maker(function: ast.FunctionDef, makers: Collection[str], around: _
             own.setdefault(part.id, [])
         elif isinstance(part, ast.Return) and part.value is not None:
             returned.append(part.value)
-        waiting.extend(ast.iter_child_nodes(part))
+        waiting.extend(children(part))
     return any(_is_maker(value, makers, local | own) for value in returned)
 
 

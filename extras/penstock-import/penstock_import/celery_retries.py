@@ -67,8 +67,15 @@ class Retries:
             for name, places in self._definitions.items()
             if name not in names
         }
-        while further := {name for name, own in words.items() if own & names and name not in names}:
-            names |= further
+        users: dict[str, list[str]] = {}
+        for name, own in words.items():
+            for word in own & self._definitions.keys():
+                users.setdefault(word, []).append(name)
+        waiting = list(names)
+        while waiting:
+            further = [name for name in users.get(waiting.pop(), ()) if name not in names]
+            names |= set(further)
+            waiting += further
         return names
 
     def _asks_of_any(self, file: str, node: ast.AST) -> bool:

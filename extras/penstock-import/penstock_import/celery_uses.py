@@ -6,7 +6,15 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import called, imported_names, namespace_node, namespace_of, root_name, walk
+from penstock_import.celery_calls import (
+    called,
+    children,
+    imported_names,
+    namespace_node,
+    namespace_of,
+    root_name,
+    walk,
+)
 from penstock_import.celery_entries import beat_models
 from penstock_import.celery_setting_names import OF_ANY, TASK_SETTINGS, advice_of, is_known, is_setting
 from penstock_import.celery_settings import CHANGING
@@ -292,7 +300,7 @@ def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
         node, parent = waiting.pop()
         if not isinstance(node, ast.Import | ast.ImportFrom):
             yield node, parent
-        inner: list[ast.AST] = list(ast.iter_child_nodes(node))
+        inner: list[ast.AST] = children(node)
         if isinstance(node, ast.Attribute):
             base: ast.AST = node
             while isinstance(base, ast.Attribute):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock_import.celery_calls import absolute_path, called, walk
+from penstock_import.celery_calls import absolute_path, called, children, walk
 
 APP, CONF, RESULT, SETTING, SIGNATURE, TASK = "app", "conf", "result", "setting", "signature", "task"
 """The kinds of values: an application, its configuration, the result of a start, a dict or a list within a configuration, a
@@ -46,7 +46,7 @@ class Names:
 
     def __post_init__(self) -> None:
         for node in walk(self.tree):
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self.parents[id(child)] = node
         for node in walk(self.tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

@@ -34,6 +34,8 @@ class Report:
     """The file and the line from which a definition was made, by its section and name."""
     dependents: dict[tuple[str, str], list[tuple[str, str, Gap]]] = field(default_factory=dict)
     """The parts that are lost with a definition, by its section and name: the kind, the name and the gap of each part."""
+    _known_gaps: set[Gap] = field(default_factory=set, repr=False)
+    """The gaps again, since a search of the list for each new gap grows with the square of their number."""
     recorded: int = 0
     """The number of gaps that were recorded, each repetition included. Two definitions can have the same gap, in a file
     that both read."""
@@ -42,7 +44,8 @@ class Report:
         """Add a gap, once. Return whether it is new. `counts` is False for a line that leaves its definition mapped."""
         self.recorded += counts
         entry = Gap(file, line, subject, by_hand)
-        if is_new := entry not in self.gaps:
+        if is_new := entry not in self._known_gaps:
+            self._known_gaps.add(entry)
             self.gaps.append(entry)
         return is_new
 
