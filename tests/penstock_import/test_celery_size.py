@@ -35,6 +35,13 @@ def calls_of_import(folder: Path, number: int) -> int:
         (folder / f"a{package}").mkdir(parents=True)
         (folder / f"a{package}" / "tasks.py").write_text(MODULE.format(number=package))
         (folder / f"a{package}" / "limits.py").write_text(f"LIMIT = {package + 1}\nSIZE = 4\n")
+    source, calls = counted_import(folder)
+    assert source.report.found["tasks"] == 2 * number
+    return calls
+
+
+def counted_import(folder: Path) -> tuple[CeleryProject, int]:
+    """Return the import of a folder, and the number of its calls of Python functions."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -48,8 +55,35 @@ def calls_of_import(folder: Path, number: int) -> int:
         source.mapped()
     finally:
         sys.setprofile(before)
-    assert source.report.found["tasks"] == 2 * number
-    return calls
+    return source, calls
+
+
+COMMAND = """\
+def start{number}(crates):
+    words = ["celery", "-A", "shop", "worker", "-Q", "q{number}"]
+    words.append("-B")
+    weigh.delay({number})
+    return run(words, crates)
+"""
+
+
+def test_work_of_an_import_grows_with_the_commands_of_a_module(tmp_path: Path) -> None:
+    counts: list[int] = []
+    for number in (40, 160):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        head = "from celery import shared_task\nfrom subprocess import run\n@shared_task\ndef weigh(crate): ...\n"
+        commands = "".join(COMMAND.format(number=command) for command in range(number))
+        (folder / "tasks.py").write_text(head + commands)
+        source, calls = counted_import(folder)
+        lines = [
+            gap for gap in source.report.gaps if gap.what.startswith("the command celery -A shop worker")
+        ]
+        assert len(lines) == number
+        assert all(gap.what.endswith(" -B") for gap in lines)
+        counts.append(calls)
+    few, many = counts
+    assert many < 4.5 * few, f"{few} calls for 40 commands, {many} for 160"
 
 
 def test_work_of_an_import_grows_with_the_files(tmp_path: Path) -> None:
