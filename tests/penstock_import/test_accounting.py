@@ -231,7 +231,7 @@ def test_every_leaf_of_a_pack_is_mapped_or_named(tmp_path: Path) -> None:
 
 
 CELERY = """
-from celery import Celery, chain
+from celery import Celery, chain, chord, group
 from celery.schedules import crontab
 
 app = Celery("depot", task_routes={"depot.weigh": {"queue": "scales"}})
@@ -254,6 +254,13 @@ app.conf.beat_schedule = {
 
 def fulfil(crate):
     return chain(weigh.s(crate, unit="g"), tell.s()).delay()
+
+def ship(crates):
+    parts = []
+    for crate in crates:
+        parts.append(weigh.s(crate["label"], unit="t"))
+    group(parts).delay()
+    return chord([weigh.s(crate["id"], unit="kg") for crate in crates if crate["size"] > 3], tell.s()).delay()
 """
 
 

@@ -22,6 +22,7 @@ from penstock_import.celery_calls import (
     absolute_path,
     bound_names,
     called,
+    children,
     imported_names,
     literal,
     may_make_task,
@@ -41,6 +42,7 @@ from penstock_import.celery_calls import (
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_classes import task_classes
+from penstock_import.celery_collected import collected, signature_named
 from penstock_import.celery_commands import (
     advice,
     commands_of_code,
@@ -1280,13 +1282,41 @@ class CeleryProject:
             try:
                 if (change := change_of(tree, node)) is not None:
                     raise NotMapped(change)
-                canvas = Canvas(partial(self._task_named, file, tree), parameters)
+                canvas = Canvas(
+                    partial(self._task_named, file, tree),
+                    parameters,
+                    partial(collected, tree),
+                    named=partial(signature_named, tree),
+                )
                 self.project.workflows[name] = canvas.workflow(node)
                 self.report.place("workflows", name, file, node.lineno)
                 self.report.map("canvases", name)
+                self._tell_start(file, node, f"{self.project.name}.{name}", function, canvas)
             except (NotMapped, NotLiteral) as error:
                 self._gap(file, node, f"the canvas {ast.unparse(node)}: {error}", "Write it as a workflow.")
             self._take(node)
+
+    def _tell_start(self, file: str, node: ast.expr, workflow: str, function: str, canvas: Canvas) -> None:
+        """Record the values that the function around a canvas computes, which its start must give the workflow."""
+        for place in canvas.variables:
+            self._take(place)
+        if not canvas.computed:
+            return
+        own = {name: name for name in canvas.used if name not in canvas.computed}
+        values = ", ".join(f'"{name}": {text}' for name, text in sorted((own | canvas.computed).items()))
+        lists: list[str] = []
+        for signatures in canvas.lists:
+            for place in signatures.nodes:
+                self._take(place)
+            for place, item in zip(signatures.nodes, signatures.items, strict=False):
+                lists.append(f"{ast.unparse(signatures.node)}.append({item}) at line {place.lineno}")
+        subject = f"the start of the workflow {workflow} by {function}, which computes {{{values}}}"
+        subject += f", with {', '.join(lists)}" if lists else ""
+        collect = f" First write {', and '.join(lists)}, where the list takes a signature." if lists else ""
+        pairs = " ".join(f"{name}=..." for name in sorted(canvas.used))
+        self.report.gap(file, node.lineno, " ".join(subject.split()),
+                        f'Write `await client.start("{workflow}", {{{values}}})` there.{collect} By hand it is '
+                        f"`penstock run {workflow} {pairs}`.", counts=False)  # fmt: skip
 
     def _task_named(self, file: str, tree: ast.Module, node: ast.expr) -> tuple[str, Signature] | None:
         """Return the action and the parameters of the task that an expression names at this place."""
@@ -1429,11 +1459,7 @@ def _returned_values(trees: Mapping[str, ast.Module], package: str) -> dict[str,
         imports = [node for node in walk(tree) if isinstance(node, ast.ImportFrom)]
         meanings += bound_names(tree) - Counter(name for node in imports for name, _ in imported_names(node))
         for node in tree.body:
-            if (
-                not isinstance(node, ast.FunctionDef)
-                or node.decorator_list
-                or any(ast.iter_child_nodes(node.args))
-            ):
+            if not isinstance(node, ast.FunctionDef) or node.decorator_list or any(children(node.args)):
                 continue
             body = node.body[1:] if ast.get_docstring(node) is not None else node.body
             if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
@@ -1469,7 +1495,7 @@ def _assigned_names(tree: ast.AST) -> set[str]:
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting.extend(children(node))
     return names
 
 
@@ -1627,16 +1653,21 @@ def _without_alternatives(
     return [(file, call) for file, call, _ in remaining]
 
 
+def _changed_name(node: ast.AST) -> str:
+    """Return the variable that a node assigns, or may change in place; empty for any other node."""
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return root_name(node)
+    call = node.value if isinstance(node, ast.Expr) else None
+    is_method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    return root_name(call) if call is not None and is_method else ""
+
+
 def _parameters_around(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, dict[str, Any] | None]:
-    """Return the schemas of the parameters of a function that it does not assign itself. The schema is None for a default
-    that is computed."""
+    """Return the schemas of the parameters of a function that it does not assign or change itself. The schema is None for
+    a default that is computed."""
     arguments = function.args
     signature = signature_of(function, False)
-    stored = {
-        entry.id
-        for entry in walk(function)
-        if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
-    }
+    stored = set(map(_changed_name, walk(function)))
     parameters: dict[str, dict[str, Any] | None] = {}
     for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
         if entry.arg not in stored:
@@ -1657,7 +1688,7 @@ def _canvas_places(
             continue
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             around = node
-        waiting.extend((child, around) for child in reversed(list(ast.iter_child_nodes(node))))
+        waiting.extend((child, around) for child in reversed(children(node)))
     return places
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from penstock_import.celery_calls import imported_names, once, root_name, walk
+from penstock_import.celery_calls import children, imported_names, once, root_name, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _TIMES = frozenset({"crontab", "maybe_schedule", "schedule", "timedelta"})
 _OF_TIMES = frozenset({"celery", "datetime", "django_celery_beat"})
 """The packages with crontabs and intervals that are read."""
+_CANVASES = frozenset({"chain", "chord", "group"})
 _STARTS = frozenset({"delay", "apply_async", "apply"})
 
 
 @once
 def parents_of(tree: ast.AST) -> dict[int, ast.AST]:
     """Return the node around each node of a tree."""
-    return {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+    return {id(child): node for node in walk(tree) for child in children(node)}
 
 
 def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
@@ -63,7 +64,7 @@ def local_statements(tree: ast.AST) -> set[int]:
 
 
 def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
-    waiting = list(ast.iter_child_nodes(scope))
+    waiting = children(scope)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
@@ -80,7 +81,7 @@ def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
             isinstance(node, ast.ExceptHandler) and node.name == name
         ):
             yield node
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting.extend(children(node))
 
 
 def condition_of(tree: ast.Module, function: Function) -> str | None:
@@ -145,10 +146,10 @@ def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
     """Return the reason why a canvas is not started as it is written; None if nothing changes it."""
     parents = parents_of(tree)
     for part in ast.walk(canvas):
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
-            bindings = bindings_at(tree, part, part.func.id)
+        if isinstance(part, ast.Call) and getattr(part.func, "id", "") in _CANVASES:
+            bindings = bindings_at(tree, part, root_name(part.func))
             if any(not isinstance(binding, ast.Import | ast.ImportFrom) for binding in bindings):
-                return f"{part.func.id} is not that of Celery at this place"
+                return f"{root_name(part.func)} is not that of Celery at this place"
     if (change := _use(canvas, parents)) is not None:
         return change
     parent = parents.get(id(canvas))
