@@ -107,3 +107,57 @@ def test_empty_zone_and_small_utc_are_utc(tmp_path: Path, zone: str, is_enabled:
     assert schedule["cron"] == "0 3 * * *"
     assert "timezone" not in schedule
     assert schedule.get("enabled", True) is is_enabled
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("'kwargs': {'crate': int(os.getenv('DEPOT_CRATES', 20)), 'size': 3}", {"crate": 20, "size": 3}),
+        ("'args': (PAUSE,), 'kwargs': {'size': env('DEPOT_SIZE', 'big')}", {"crate": 120, "size": "big"}),
+    ],
+)
+def test_argument_of_a_schedule_has_the_default_of_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, expected: dict[str, Any]
+) -> None:
+    for variable in ("DEPOT_CRATES", "DEPOT_SIZE", "DEPOT_PAUSE"):
+        monkeypatch.delenv(variable, raising=False)
+    text = HEAD.replace("weigh()", "weigh(crate, size)")
+    text += f"app.conf.beat_schedule = {{'n': {{'task': 'tasks.weigh', 'schedule': 9, {arguments}}}}}\n"
+    names: dict[str, Any] = {"__name__": "tasks"}
+    exec(text, names)
+    entry = names["app"].conf.beat_schedule["n"]
+    source, gaps = imported(tmp_path, text)
+    assert source.project.schedules["n"]["params"] == expected
+    assert expected == {
+        **dict(zip(("crate", "size"), entry.get("args", ()), strict=False)),
+        **entry["kwargs"],
+    }
+    assert source.report.mapped["schedules"] == 1
+    assert [gap for gap in gaps if "of the schedule n, imported with its default" in gap]
+
+
+@pytest.mark.parametrize(
+    "minute", ["'*/{}'.format(getenv('DEPOT_EVERY', '30'))", "'{}-{}'.format(1, PAUSE // 4)"]
+)
+def test_time_that_a_format_makes_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minute: str
+) -> None:
+    monkeypatch.delenv("DEPOT_EVERY", raising=False)
+    text = f"{HEAD}app.conf.beat_schedule = {{'n': {{'task': 'tasks.weigh', 'schedule': crontab(minute={minute})}}}}\n"
+    names: dict[str, Any] = {"__name__": "tasks"}
+    exec(text, names)
+    when = names["app"].conf.beat_schedule["n"]["schedule"]
+    source, _ = imported(tmp_path, text)
+    assert source.project.schedules["n"]["cron"].split()[0] == when._orig_minute
+    assert source.report.mapped["schedules"] == 1
+
+
+@pytest.mark.parametrize(
+    "minute",
+    ["'{:d}'.format(5)", "'{0}'.format(5)", "'{}'.format(load())", "'{{{}'.format(5)", "n.format(5)"],
+)
+def test_time_of_another_format_is_named(tmp_path: Path, minute: str) -> None:
+    text = f"{HEAD}app.conf.beat_schedule = {{'n': {{'task': 'tasks.weigh', 'schedule': crontab(minute={minute})}}}}\n"
+    source, gaps = imported(tmp_path, text)
+    assert not source.project.schedules
+    assert [gap for gap in gaps if gap.startswith("the schedule n: ")]

@@ -1008,6 +1008,8 @@ class CeleryProject:
                 "action": f"{self.project.name}.{name}",
                 **times(when, self._constants),
             }
+            for part in entry.keys() & {"args", "kwargs"}:
+                entry[part] = self._by_default(file, entry[part], f"{part} of the schedule {key}")
             params = self._params(entry, name)
             self._take(when)
         except (NotLiteral, NotMapped, KeyError) as error:

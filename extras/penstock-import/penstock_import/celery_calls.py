@@ -84,7 +84,7 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
                 if compute is not None:
                     return compute(first, second)
     if isinstance(node, ast.Call):
-        return _number(node, constants)
+        return _text(node, constants) if called(node) == "format" else _number(node, constants)
     if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
         pairs = zip(node.keys, node.values, strict=True)
         with suppress(TypeError):  # the key is of a type that no dict accepts
@@ -108,6 +108,19 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
 }
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"float": float, "int": int, "max": max, "min": min}
+
+
+def _text(node: ast.Call, constants: Mapping[str, ast.expr] | None) -> str:
+    """Return the text of `"*/{}".format(30)`, with texts and numbers in plain braces."""
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    pattern = owner.value if isinstance(owner, ast.Constant) else None
+    if isinstance(pattern, str) and not node.keywords:
+        values = [literal(argument, constants) for argument in node.args]
+        pieces = pattern.split("{}")
+        is_plain = len(pieces) == len(values) + 1 and not any(mark in "".join(pieces) for mark in "{}")
+        if is_plain and all(type(value) in (int, str) for value in values):
+            return pattern.format(*values)
+    raise NotLiteral(text_of(node))
 
 
 def _number(node: ast.Call, constants: Mapping[str, ast.expr] | None) -> Any:
