@@ -344,9 +344,7 @@ def test_default_of_an_input_is_not_for_null(
 
 def is_fail_fast(folder: Path) -> bool:
     """Return whether the workflow that `imported` made in this folder has `fail_fast`."""
-    return bool(
-        yaml.safe_load((folder / "ours" / "workflows.yaml").read_text())["flow"].get("fail_fast")
-    )
+    return bool(yaml.safe_load((folder / "ours" / "workflows.yaml").read_text())["flow"].get("fail_fast"))
 
 
 @pytest.mark.parametrize(

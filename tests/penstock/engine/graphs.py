@@ -59,9 +59,7 @@ def values(draw: st.DrawFn, before: list[str], extra: tuple[str, ...] = ()) -> A
 
 
 @st.composite
-def workflows(
-    draw: st.DrawFn, early: bool = True, most: int = 7, fail_fast: bool | None = False
-) -> Workflow:
+def workflows(draw: st.DrawFn, early: bool = True, most: int = 7, fail_fast: bool | None = False) -> Workflow:
     """`early`: with tasks that do not wait for all their sources, so that it matters which task is faster. `fail_fast`
     None: in half of the workflows."""
     count = draw(st.integers(1, most))
