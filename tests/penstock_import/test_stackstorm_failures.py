@@ -437,6 +437,22 @@ def test_task_beside_fail_runs_and_leads_nowhere(tmp_path: Path) -> None:
     assert run.tasks.get("second") not in ("completed", "running")
 
 
+def test_fail_keeps_a_join_from_starting(tmp_path: Path) -> None:
+    """A task goes to a join and to `fail`. The join does not run after the other branch."""
+    to_join = NEXT | {"next": [{"do": "joins"}]}
+    tasks = {
+        "opens": NEXT | {"next": [{"do": ["joins", "fail"]}]},
+        "beside": to_join,
+        "joins": NEXT | {"join": "all"},
+    }
+    simulation, _ = imported(tmp_path, {"tasks": tasks})
+    simulation.fake("opens", returns={"return_code": 0}, takes=1)
+    simulation.fake("beside", returns={"return_code": 0}, takes=60)
+    run = simulation.run("depot.flow")
+    assert (run.status, run.tasks["beside"]) == ("failed", "completed")
+    assert run.tasks.get("joins") not in ("completed", "running")
+
+
 @pytest.mark.parametrize(
     ("options", "subject"),
     [

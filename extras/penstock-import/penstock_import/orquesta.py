@@ -748,8 +748,11 @@ class Orquesta:
         for failing, other in permutations(graph.tasks, 2):
             if not graph.are_concurrent(failing, other) or not self._may_end_workflow(failing, graph):
                 continue
+            says_fail = "fail" in self._targets_of(failing)
             goes_on = [
-                task for task in graph.after(other) if task != failing and task not in graph.after(failing)
+                task
+                for task in graph.after(other)
+                if task != failing and (says_fail or task not in graph.after(failing))
             ]
             if goes_on or self._starts_items_later(other):
                 if not self._failure_stops_all:
