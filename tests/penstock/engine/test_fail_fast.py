@@ -143,7 +143,7 @@ def test_exit_task_runs_after_the_failure() -> None:
     assert ended(world) == "failed"
 
 
-def test_cancelling_after_the_failure_ends_what_runs() -> None:
+def test_cancelling_after_the_failure_ends_open_tasks() -> None:
     world = run(BRANCHES, FAST)
     world.finish(("a", "failed", BOOM))
     world.stop("cancelled", {"type": "Cancelled"})
@@ -159,7 +159,7 @@ def test_task_is_not_ended_by_hand_after_the_failure() -> None:
         world.skip("c")
 
 
-def test_rerun_from_failed_runs_what_did_not_start() -> None:
+def test_rerun_from_failed_runs_unstarted_tasks() -> None:
     first = run(BRANCHES, FAST)
     first.finish(("a", "failed", BOOM)).finish(("b", 1))
     plan: Plan = first.plan
