@@ -342,21 +342,27 @@ def test_default_of_an_input_is_not_for_null(
     assert simulation.run("depot.flow", supplied).result == {"all": expected}
 
 
+def is_fail_fast(folder: Path) -> bool:
+    """Return whether the workflow that `imported` made in this folder has `fail_fast`."""
+    return bool(yaml.safe_load((folder / "ours" / "workflows.yaml").read_text())["flow"].get("fail_fast"))
+
+
 @pytest.mark.parametrize(
-    ("next_of_first", "subject"),
+    ("next_of_first", "subject", "fails_fast"),
     [
-        ([], None),
+        ([], None, False),
         (
             [{"publish": [{"x": 1}]}],
             "x is published by first and by second in a workflow with branches side by side",
+            False,
         ),
-        ([{"do": "third"}], "when second fails, StackStorm starts nothing more, as after first"),
+        ([{"do": "third"}], None, True),
     ],
 )
 def test_branches_run_side_by_side(
-    tmp_path: Path, next_of_first: list[dict[str, Any]], subject: str | None
+    tmp_path: Path, next_of_first: list[dict[str, Any]], subject: str | None, fails_fast: bool
 ) -> None:
-    """Branches stay branches: none waits for another one. Where their order or a failure would tell, a gap does."""
+    """Branches stay branches: none waits for another one. Where their order would tell, a gap does."""
     run = {"action": "core.local", "input": {"cmd": "true"}}
     publishes = {"next": [{"publish": [{"x": 2}]}]} if "publish" in str(next_of_first) else {}
     tasks: dict[str, Any] = {
@@ -371,14 +377,18 @@ def test_branches_run_side_by_side(
     run_of_flow = simulation.run("depot.flow")
     assert run_of_flow.status == "completed"
     assert (simulation.now - begin).total_seconds() < 120
-    named = [
-        gap.what for gap in report.gaps if "side by side" in gap.what or "starts nothing more" in gap.what
-    ]
-    assert named == ([] if subject is None else [subject])
+    assert [gap.what for gap in report.gaps if "side by side" in gap.what] == ([subject] if subject else [])
+    assert is_fail_fast(tmp_path) == fails_fast
+
+
+CHAIN: dict[str, Any] = {
+    "first": NEXT | {"next": [{"when": "<% succeeded() %>", "do": "second"}]},
+    "second": NEXT,
+}
 
 
 @pytest.mark.parametrize(
-    ("beside", "is_named"),
+    ("beside", "fails_fast"),
     [
         ({}, False),
         ({"next": [{"when": "<% succeeded() %>", "publish": [{"x": "a text"}]}]}, False),
@@ -390,18 +400,74 @@ def test_branches_run_side_by_side(
     ],
 )
 def test_noop_that_evaluates_nothing_cannot_fail(
-    tmp_path: Path, beside: dict[str, Any], is_named: bool
+    tmp_path: Path, beside: dict[str, Any], fails_fast: bool
 ) -> None:
-    """A failure beside a chain of tasks stops the chain in StackStorm, and not here. A `core.noop` can only fail by an
-    expression, or by `fail`."""
-    run = {"action": "core.local", "input": {"cmd": "true"}}
-    tasks: dict[str, Any] = {
-        "first": run | {"next": [{"when": "<% succeeded() %>", "do": "second"}]},
-        "second": run,
-        "beside": {"action": "core.noop"} | beside,
+    """A failure beside a chain of tasks stops the chain. A `core.noop` can only fail by an expression, or by `fail`."""
+    imported(tmp_path, {"vars": [{"x": 0}], "tasks": CHAIN | {"beside": {"action": "core.noop"} | beside}})
+    assert is_fail_fast(tmp_path) == fails_fast
+
+
+@pytest.mark.parametrize("failing", ["beside", "stops"])
+def test_failure_beside_a_chain_starts_nothing_more(tmp_path: Path, failing: str) -> None:
+    tasks = CHAIN | {
+        "beside": NEXT,
+        "stops": NEXT | {"next": [{"when": "<% failed() %>", "do": "fail"}]},
     }
-    _, report = imported(tmp_path, {"vars": [{"x": 0}], "tasks": tasks})
-    named = [gap.what for gap in report.gaps if "starts nothing more" in gap.what]
-    assert named == (
-        ["when beside fails, StackStorm starts nothing more, as after first"] if is_named else []
-    )
+    simulation, report = imported(tmp_path, {"tasks": tasks})
+    assert report.mapped["workflows"] == 1, report.gaps
+    simulation.fake("first", returns={"return_code": 0}, takes=60)
+    for name in ("beside", "stops"):
+        outcome = {"raises": RuntimeError("no")} if name == failing else {"returns": {"return_code": 0}}
+        simulation.fake(name, takes=1, **outcome)
+    run = simulation.run("depot.flow")
+    assert run.status == "failed"
+    assert run.tasks["first"] == "completed"
+    assert run.tasks.get("second") not in ("completed", "running")
+
+
+def test_task_beside_fail_runs_and_leads_nowhere(tmp_path: Path) -> None:
+    """Orquesta runs a task that stands beside `fail`, and nothing after it."""
+    tasks = CHAIN | {"opens": NEXT | {"next": [{"when": "<% failed() %>", "do": ["first", "fail"]}]}}
+    simulation, report = imported(tmp_path, {"tasks": tasks})
+    assert report.mapped["workflows"] == 1, report.gaps
+    simulation.fake("opens", raises=RuntimeError("no"))
+    simulation.fake("first", returns={"return_code": 0})
+    run = simulation.run("depot.flow")
+    assert (run.status, run.tasks["first"]) == ("failed", "completed")
+    assert run.tasks.get("second") not in ("completed", "running")
+
+
+def test_fail_keeps_a_join_from_starting(tmp_path: Path) -> None:
+    """A task goes to a join and to `fail`. The join does not run after the other branch."""
+    to_join = NEXT | {"next": [{"do": "joins"}]}
+    tasks = {
+        "opens": NEXT | {"next": [{"do": ["joins", "fail"]}]},
+        "beside": to_join,
+        "joins": NEXT | {"join": "all"},
+    }
+    simulation, _ = imported(tmp_path, {"tasks": tasks})
+    simulation.fake("opens", returns={"return_code": 0}, takes=1)
+    simulation.fake("beside", returns={"return_code": 0}, takes=60)
+    run = simulation.run("depot.flow")
+    assert (run.status, run.tasks["beside"]) == ("failed", "completed")
+    assert run.tasks.get("joins") not in ("completed", "running")
+
+
+@pytest.mark.parametrize(
+    ("options", "subject"),
+    [
+        ({"retry": {"count": 2}}, "when beside fails, StackStorm tries first no more"),
+        (
+            {"next": [{"when": "<% succeeded() %>", "do": ["second", "fail"]}]},
+            "first goes to fail and to other tasks, which StackStorm runs even after a failure of beside",
+        ),
+    ],
+)
+def test_difference_after_a_failure_is_named(tmp_path: Path, options: dict[str, Any], subject: str) -> None:
+    tasks = CHAIN | {
+        "first": CHAIN["first"] | options,
+        "second": CHAIN["first"] | {"next": [{"do": "third"}]},
+    }
+    _, report = imported(tmp_path, {"tasks": tasks | {"third": NEXT, "beside": NEXT}})
+    assert subject in [gap.what for gap in report.gaps]
+    assert report.mapped["workflows"] == 0

@@ -50,6 +50,8 @@ class Draft:
         evaluated."""
         self.arriving: list[Arrival] = []
         """A heap of arrivals, ordered by target: the first task in the workflow's order comes first."""
+        self.doubtful: set[int] = set()
+        """With `fail_fast`, the tasks that have failed and perhaps are handled by no task any more."""
 
     def set_outcome(self, status: str, error: Any) -> None:
         """Set the outcome of the workflow, once all tasks have ended. The expressions of the exit task see it."""

@@ -114,6 +114,19 @@ def _end_unstarted(
     yield from take_transitions(draft, compiled, task_state)
 
 
+def may_be_handled(draft: Draft, source: int, source_state: TaskState) -> Asking[bool]:
+    """Return whether a task that is not decided yet would handle the failure of `source` if it ran."""
+    graph = draft.plan.graph
+    handlers = {
+        target
+        for target in graph[source].targets
+        if _wants_failure(graph[target], _arrival_from(draft, graph[target], source, source_state))
+    }
+    yield from draft.scope.load(Needed(tasks=handlers))
+    states = [draft.facts.tasks[target] for target in handlers]
+    return any(state is None or state.undecided for state in states)
+
+
 def _arrival_from(draft: Draft, node: Node, source: int, source_state: TaskState) -> Arrival:
     """Return the arrival of the ended task `source` at this task."""
     sender = draft.plan.graph[source]

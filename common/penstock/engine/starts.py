@@ -7,7 +7,7 @@ from typing import Any
 from penstock.bounds import MESSAGE_CAP
 from penstock.engine.draft import Draft
 from penstock.engine.facts import Asking
-from penstock.engine.fan_out import fan_out, start_items
+from penstock.engine.fan_out import end_idle_fan_out, fan_out, start_items
 from penstock.engine.plan import RENDER_ERRORS, CompiledTask
 from penstock.engine.state import DUE, OPEN, FanOut, KeptTask, TaskState
 from penstock.engine.task_end import end_task
@@ -19,8 +19,13 @@ from penstock.run.outcomes import text
 
 
 def start_due(draft: Draft) -> Asking[None]:
-    """Start the due tasks in order, within the budget of this decision."""
-    while draft.state.due and draft.state.phase in ("running", "exiting") and not draft.state.paused:
+    """Start the due tasks in order, within the budget of this decision. In a stopping workflow none of them starts."""
+    while draft.state.due:
+        if draft.state.phase == "stopping":
+            yield from _drop_due(draft)
+            continue
+        if draft.state.paused:
+            return
         if draft.budget <= 0:
             draft.decision.more_due = True
             return
@@ -31,6 +36,15 @@ def start_due(draft: Draft) -> Asking[None]:
         elif task_state.fan is not None:
             task_state.fan.queued = False
             yield from start_items(draft, draft.plan[task], task_state)
+
+
+def _drop_due(draft: Draft) -> Asking[None]:
+    """Take the first due task from the queue. A fan-out with no running item ends: no item's end will come to end it."""
+    task = draft.state.due.popleft()
+    task_state = yield from draft.to_change(task)
+    if task_state.fan is not None:
+        task_state.fan.queued = False
+    yield from end_idle_fan_out(draft, task, task_state)
 
 
 def end_as_before(draft: Draft, task: int, kept_task: KeptTask) -> Asking[None]:

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.engine.decision import Final
 from penstock.engine.draft import Draft
 from penstock.engine.facts import EVERYTHING, Asking, Needed
-from penstock.engine.joins import deliver_arrivals
+from penstock.engine.joins import deliver_arrivals, may_be_handled
 from penstock.engine.plan import RENDER_ERRORS
 from penstock.engine.state import DUE, OPEN, TaskState, outcome_of
 from penstock.engine.task_errors import describe_error, describe_failed_tasks
@@ -40,6 +40,7 @@ def end_task(draft: Draft, task: int, status: str, error: Any = None) -> Asking[
 def end_if_all_tasks_ended(draft: Draft) -> Asking[None]:
     """End the workflow, or start its exit task, if all tasks have ended or a stopping workflow has no open task."""
     state = draft.state
+    yield from _stop_after_failure(draft)
     if state.phase == "running" and state.left == 0:
         error = None
         if state.unhandled or state.faults:
@@ -47,7 +48,32 @@ def end_if_all_tasks_ended(draft: Draft) -> Asking[None]:
         yield from run_exit_task_or_end(draft, FAILED if error else COMPLETED, error)
     elif state.phase == "stopping" and state.open == 0:
         assert state.outcome is not None
-        yield from run_exit_task_or_end(draft, *state.outcome)
+        status, error = state.outcome
+        if status == FAILED:
+            error = yield from _failures(draft)
+        yield from run_exit_task_or_end(draft, status, error)
+
+
+def _stop_after_failure(draft: Draft) -> Asking[None]:
+    """Let a workflow with `fail_fast` start nothing more, if a failure is left that no task will handle, or a
+    transition is in error."""
+    doubtful, draft.doubtful = draft.doubtful, set()
+    if draft.state.phase != "running" or not draft.plan.workflow.fail_fast:
+        return
+    if not draft.state.faults:
+        yield from draft.scope.load(Needed(tasks=doubtful))
+        for task in sorted(doubtful):
+            task_state = draft.facts.tasks[task]
+            if (
+                task_state is not None
+                and _unhandled(draft, task, task_state)
+                and not (yield from may_be_handled(draft, task, task_state))
+            ):
+                break
+        else:
+            return
+    draft.state.phase = "stopping"
+    draft.set_outcome(FAILED, None)
 
 
 def run_exit_task_or_end(draft: Draft, status: str, error: Any) -> Asking[None]:

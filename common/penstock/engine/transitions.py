@@ -46,6 +46,10 @@ def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState
         draft.state.failures = [*draft.state.failures, node.index][:MAX_FAILURES]
     elif outcome == SUCCESS and task_state.status != COMPLETED:
         task_state.handled = True
+    if draft.plan.workflow.fail_fast:
+        draft.doubtful.add(node.index)
+        if not task_state.runs:
+            draft.doubtful.update(node.sources)  # this task handles no failure of theirs any more
     for target in node.targets:
         if node.routes and target in node.routes:
             led = SUCCESS if target in taken_targets else SKIP

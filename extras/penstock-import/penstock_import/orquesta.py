@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 from penstock_import import runner_timeouts
@@ -125,6 +125,8 @@ class Orquesta:
             body["output"] = self._output(output, graph)
         self._add_fail(body["tasks"])
         self._tell_differences(graph)
+        if self._fails_fast(graph):
+            body["fail_fast"] = True
         if output is not None:
             if self._surroundings.note_output is not None and self._may_fail():
                 self._surroundings.note_output(output.line)
@@ -728,7 +730,6 @@ class Orquesta:
                     f"{name} joins branches that may not come: StackStorm fails the workflow then",
                     "Here it is skipped, and the workflow completes. Say with `when` what should happen.",
                 )
-        self._tell_side_by_side(graph)
         self._tell_published(graph)
         for (writer, variable), places in self._published_mappings.items():
             is_published_before = any(
@@ -740,36 +741,83 @@ class Orquesta:
                     merged = _merged(_earlier(variable_name(variable)), ours.text)
                     published[variable_name(variable)] = f"{{{{ {merged.text} }}}}"
 
-    def _tell_side_by_side(self, graph: Graph) -> None:
-        for first, second in combinations(graph.tasks, 2):
-            if not graph.are_concurrent(first, second):
+    def _fails_fast(self, graph: Graph) -> bool:
+        """Return whether a failure or a `fail` of one task has to stop the starts of others, as in Orquesta. Record a gap
+        for each difference that remains."""
+        fails_fast = False
+        for failing, other in permutations(graph.tasks, 2):
+            if not graph.are_concurrent(failing, other) or not self._may_end_workflow(failing, graph):
                 continue
-            for failing, other in ((first, second), (second, first)):
-                goes_on = [
-                    task
-                    for task in graph.after(other)
-                    if task != failing and task not in graph.after(failing)
-                ]
-                limited = self._tasks[other].get("with")
-                limited_items = limited is not None and limited.is_mapping and limited.has("concurrency")
-                may_stop = self._failure_stops_all and not self._always_succeeds(failing)
-                fails = (may_stop and graph.may_fail_unhandled(failing)) or self._says_fail(failing)
-                if fails and (goes_on or limited_items):
+            says_fail = "fail" in self._targets_of(failing)
+            goes_on = [
+                task
+                for task in graph.after(other)
+                if task != failing and (says_fail or task not in graph.after(failing))
+            ]
+            if goes_on or self._starts_items_later(other):
+                if not self._failure_stops_all:
                     self._gap(
                         self._tasks[failing].line,
                         f"when {failing} fails, StackStorm starts nothing more, as after {other}",
                         "Here a failure does not stop what does not depend on it.",
                     )
+                    return False
+                fails_fast = True
+            if self._failure_stops_all and self._tasks[other].has("retry"):
+                self._gap(
+                    self._tasks[other].line_of("retry"),
+                    f"when {failing} fails, StackStorm tries {other} no more",
+                    "Here a task that runs is tried again.",
+                )
+                return fails_fast
+        for name in graph.tasks:
+            targets = self._targets_of(name)
+            if "fail" not in targets or not any(graph.after(target) for target in targets & set(graph.tasks)):
+                continue
+            if not self._failure_stops_all:
+                self._gap(
+                    self._tasks[name].line,
+                    f"{name} goes to fail and to other tasks: StackStorm runs only the first of those",
+                    "Here what comes after them runs, too.",
+                )
+            fails_fast = self._failure_stops_all
+        if fails_fast:
+            self._tell_tasks_beside_fail(graph)
+        return fails_fast
+
+    def _tell_tasks_beside_fail(self, graph: Graph) -> None:
+        """Record a gap for a task that goes to `fail` and to other tasks, if the workflow may have failed before."""
+        for name in graph.tasks:
+            targets = self._targets_of(name)
+            if "fail" not in targets or not targets & set(graph.tasks):
+                continue
+            for other in graph.tasks:
+                if other == name or not self._may_end_workflow(other, graph):
+                    continue
+                if graph.are_concurrent(name, other):
+                    self._gap(
+                        self._tasks[name].line,
+                        f"{name} goes to fail and to other tasks, which StackStorm runs even after a failure of {other}",
+                        "Here nothing starts after that failure: write what has to run as `on_exit`.",
+                    )
                     return
-        for name, task in self._tasks.items():
-            for step in (task.get("next") or Node(1)).parts():
-                do = step.get("do")
-                targets = _names_of(do.peek()) if do is not None else []
-                if "fail" in targets and any(
-                    graph.after(target) for target in targets if target in self._tasks
-                ):
-                    self._gap(step.line, f"{name} goes to fail and to other tasks: StackStorm runs only the first of those",
-                              "Here what comes after them runs, too.")  # fmt: skip
+
+    def _may_end_workflow(self, name: str, graph: Graph) -> bool:
+        """Return whether a task may fail without a transition for it, or goes to `fail`."""
+        may_stop = self._failure_stops_all and not self._always_succeeds(name)
+        return (may_stop and graph.may_fail_unhandled(name)) or "fail" in self._targets_of(name)
+
+    def _starts_items_later(self, name: str) -> bool:
+        items = self._tasks[name].get("with")
+        return items is not None and items.is_mapping and items.has("concurrency")
+
+    def _targets_of(self, name: str) -> set[str]:
+        return {
+            target
+            for step in (self._tasks[name].get("next") or Node(1)).parts()
+            if (do := step.get("do")) is not None
+            for target in _names_of(do.peek())
+        }
 
     def _tell_failed_output(self, read: Collection[str]) -> None:
         """Record a gap for values that are published for the output of a failing workflow: StackStorm returns an output
@@ -814,13 +862,6 @@ class Orquesta:
             if publish is not None and has_expressions(str(publish.peek())):
                 return False
         return True
-
-    def _says_fail(self, name: str) -> bool:
-        return any(
-            "fail" in _names_of(do.peek())
-            for step in (self._tasks[name].get("next") or Node(1)).parts()
-            if (do := step.get("do")) is not None
-        )
 
     def _publishes_alike(self, variable: str, first: tuple[str, int], second: tuple[str, int]) -> bool:
         """Return whether two transitions publish the same value. A text without an expression is the same everywhere. An

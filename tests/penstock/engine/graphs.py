@@ -59,8 +59,9 @@ def values(draw: st.DrawFn, before: list[str], extra: tuple[str, ...] = ()) -> A
 
 
 @st.composite
-def workflows(draw: st.DrawFn, early: bool = True, most: int = 7) -> Workflow:
-    """`early`: with tasks that do not wait for all their sources, so that it matters which task is faster."""
+def workflows(draw: st.DrawFn, early: bool = True, most: int = 7, fail_fast: bool | None = False) -> Workflow:
+    """`early`: with tasks that do not wait for all their sources, so that it matters which task is faster. `fail_fast`
+    None: in half of the workflows."""
     count = draw(st.integers(1, most))
     names = [f"t{n}" for n in range(count)]
     tasks: dict[str, dict[str, Any]] = {}
@@ -89,6 +90,8 @@ def workflows(draw: st.DrawFn, early: bool = True, most: int = 7) -> Workflow:
         "tasks": list(draw(st.permutations(list(tasks.values())))),
         "output": {"v": "{{ context }}", "r": f"{{{{ tasks.{draw(st.sampled_from(names))}.result }}}}"},
     }
+    if draw(st.booleans()) if fail_fast is None else fail_fast:
+        document["fail_fast"] = True
     return Workflow.model_validate(document)
 
 

@@ -44,9 +44,18 @@ class Reference(ReferenceState):
 
     def _decide_all(self) -> None:
         for name in self.order:
+            if self.stopped:
+                break
             if name not in self.status and name not in self.ran and self._decidable(name):
                 self._decide(name)
-        if len(self.status) == len(self.tasks) and not self.final:
+        if self.document.get("fail_fast") and not self.stopped:
+            self.stopped = bool(self.faults) or any(not self.may_be_handled(n) for n in self.unhandled())
+        if self.stopped:
+            self.due.clear()
+            for name in sorted(self.running & self.fans.keys(), key=self.order.index):
+                self._fill(name)
+        over = not self.running if self.stopped else len(self.status) == len(self.tasks)
+        if over and not self.final:
             self._conclude()
 
     # Deciding
@@ -130,7 +139,11 @@ class Reference(ReferenceState):
 
     def _fill(self, name: str) -> None:
         fan, task = self.fans[name], self.tasks[name]
-        while fan["begun"] < len(fan["items"]) and fan["begun"] - len(fan["ends"]) < fan["window"]:
+        while (
+            not self.stopped
+            and fan["begun"] < len(fan["items"])
+            and fan["begun"] - len(fan["ends"]) < fan["window"]
+        ):
             if self._beyond(name) and task.get("item_failures", {}).get("then", "finish") != "finish":
                 break
             number = fan["begun"]
@@ -141,7 +154,8 @@ class Reference(ReferenceState):
             except ExpressionError:
                 fan["ends"][number] = "failed"
         if fan["begun"] == len(fan["ends"]):
-            self._task_ended(name, "failed" if self._beyond(name) else "completed", fan["results"])
+            reached = "completed" if fan["begun"] == len(fan["items"]) else "cancelled"
+            self._task_ended(name, "failed" if self._beyond(name) else reached, fan["results"])
 
     def _item_ended(self, name: str, item: int | None, status: str, value: Any) -> None:
         fan = self.fans[name]
@@ -210,6 +224,19 @@ class Reference(ReferenceState):
             and self.outcome(name, task) == "failed"
             and asks_for(self.tasks[task].get("when"), name)
             for task in self.tasks
+            if name in self.tasks[task].get("needs", ())
+        )
+
+    def may_be_handled(self, name: str) -> bool:
+        """Return whether a task that is not decided yet would handle the failure if it ran."""
+        undecided = [task for task in self.tasks if task not in self.status and task not in self.ran]
+        for number, route in self.routes.get(name, ()):
+            do = self.tasks[name]["next"][number].get("do", ())
+            if route and any(task in do for task in undecided):
+                return True
+        return any(
+            self.outcome(name, task) == "failed" and asks_for(self.tasks[task].get("when"), name)
+            for task in undecided
             if name in self.tasks[task].get("needs", ())
         )
 

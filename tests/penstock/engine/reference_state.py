@@ -29,6 +29,8 @@ class ReferenceState:
         self.faults = 0
         self.final: tuple[str, Any] | None = None
         self.due: list[str] = []
+        self.stopped = False
+        """With `fail_fast`, after a failure that no task handles: nothing more starts."""
 
     # The graph
 

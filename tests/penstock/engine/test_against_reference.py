@@ -69,7 +69,7 @@ def run_to_the_end(data: st.DataObject, world: World, reference: Reference | Non
 
 
 @RANDOM
-@given(workflows().filter(sound), st.data())
+@given(workflows(fail_fast=None).filter(sound), st.data())
 def test_the_engine_agrees_with_the_reference(workflow: Workflow, data: st.DataObject) -> None:
     world = World(workflow, PARAMETERS).begin()
     reference = Reference(workflow.body(), PARAMETERS)
@@ -100,7 +100,7 @@ def test_nothing_depends_on_order_batches_budget_or_pauses(workflow: Workflow, d
 
 
 @RANDOM
-@given(workflows().filter(sound), st.data())
+@given(workflows(fail_fast=None).filter(sound), st.data())
 def test_a_stopped_workflow_ends_when_its_open_tasks_have_ended(
     workflow: Workflow, data: st.DataObject
 ) -> None:

@@ -60,8 +60,8 @@ def workflow(
 
     Its ref is `<pack>.<function name>`, with the pack from `pack=` or from `pack = Pack("shop")` in its module. The
     parameters of the function are those of the workflow. Options: `description`, `title`, `parameters`,
-    `vars`, `output`, `timeout`, `warn_after`, `limits`, `run_labels`, `searchable`, `on_exit`. A call of an action in the
-    function returns a `TaskHandle`. Raises one DefinitionError for all faults.
+    `vars`, `output`, `timeout`, `warn_after`, `fail_fast`, `limits`, `run_labels`, `searchable`, `on_exit`. A call of an
+    action in the function returns a `TaskHandle`. Raises one DefinitionError for all faults.
     """
     frame = caller()
     if tasks is not None or isinstance(function, str):
