@@ -24,8 +24,8 @@ SHORTEST = 0.001
 @dataclass(frozen=True, slots=True)
 class Slice:
     """The ends within a slice of time: `number` counts slices since 1970, and `ends` the executions with tasks of workflows.
-    The others leave tasks out: `runs`, `failed` among them, and the number of runs by the bin of their time from creation to
-    end (`bins`, in the order of their durations). Percentiles of slices do not add up, and bins do."""
+    The others leave tasks out: `runs`, and `failed` among them. `bins` are the numbers of runs by the bin of their time from
+    creation to end. Percentiles of slices do not add up, and bins do."""
 
     number: int
     ends: int
