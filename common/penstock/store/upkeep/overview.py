@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import ceil, floor
 from typing import Annotated
 
 import orjson
@@ -41,8 +41,8 @@ def percentile(bins: Mapping[int, int], part: float) -> float | None:
     if not count:
         return None
     rank = part * (count - 1)
-    lower, upper = _duration_at(bins, floor(rank)), _duration_at(bins, ceil(rank))
-    return lower + (upper - lower) * (rank - floor(rank))
+    lower, upper = _duration_at(bins, math.floor(rank)), _duration_at(bins, math.ceil(rank))
+    return lower + (upper - lower) * (rank - math.floor(rank))
 
 
 def _duration_at(bins: Mapping[int, int], rank: int) -> float:
@@ -51,7 +51,7 @@ def _duration_at(bins: Mapping[int, int], rank: int) -> float:
     for number in sorted(bins):
         below += bins[number]
         if rank < below:
-            return SHORTEST * RESOLUTION ** (number + 0.5)
+            return SHORTEST * math.pow(RESOLUTION, number + 0.5)
     raise ValueError(f"there is no duration of rank {rank}")
 
 
