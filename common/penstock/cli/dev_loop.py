@@ -116,7 +116,7 @@ async def _news(session: Session) -> AsyncIterator[Change | RuleError]:
             if failure not in announced:
                 yield failure
                 announced.add(failure)
-        at = max([at, *(news.at for news in (*moves, *failures))])
+        at = max([at, *(move.at for move in moves), *(failure.at for failure in failures)])
         announced = {news for news in announced if news.at > at - 2 * OVERLAP}
 
 
