@@ -39,7 +39,7 @@ async def join(tx: Transaction, hits: Sequence[Hit], compiled: dict[int, Compile
             immediate.append((event, rule, verdict))
             continue
         names = {"event": event_namespace(event, orjson.loads(event.payload))}
-        key = key_of(debounce.by, {**names, "payload": names["event"]["payload"]})
+        key = key_of(debounce.by, {**names, "payload": names["event"]["payload"]}, verdict.labels)
         waits = debounce.closes_at(event.created_at, event.created_at) - event.created_at
         of = BurstKey(rule.ref, event.tenant, key)
         joining.append(BurstEvent(of, event.id, event.created_at, rule.definition_id, waits.total_seconds()))

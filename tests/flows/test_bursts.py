@@ -58,6 +58,28 @@ async def test_burst_of_a_key_starts_once_with_its_last_event(house: Installatio
     await house.sound()
 
 
+async def test_bursts_are_grouped_by_a_label_of_the_rule(house: Installation) -> None:
+    labels = {"order.team": "{{ payload.doc[0] if payload.doc else none }}"}
+    await house.start(edited, index, rule(by="labels.order.team", labels=labels, debounce="4s"))
+    for doc in ("a1", "b1", "", "a2", "b2", ""):
+        await publish(house, doc, 1)
+    expected = [{"doc": doc, "n": 1} for doc in ("", "a2", "b2")]  # a label without a value is one value
+    assert await started(house) == expected
+    await house.sound()
+
+
+async def test_event_whose_parameters_fail_joins_the_burst_of_its_label(house: Installation) -> None:
+    labels, params = {"doc": "{{ payload.doc }}"}, {**PARAMS, "n": "{{ 10 // payload.n }}"}
+    await house.start(edited, index, rule(by=["labels.doc"], labels=labels, params=params, debounce="4s"))
+    await publish(house, "a", 0, 2)
+    await publish(house, "b", 0)
+    await house.until(CLOSED)
+    await house.quiet()
+    rows = await house.rows("select error is null as worked from enforcement order by 1")
+    assert [row["worked"] for row in rows] == [False, True]
+    assert await started(house) == [{"doc": "a", "n": 5}]
+
+
 async def test_first_event_is_kept_where_the_rule_says_so(house: Installation) -> None:
     await house.start(edited, index, rule(keep="first"))
     await publish(house, "a", 1, 2, 3)

@@ -26,7 +26,7 @@ from tests.penstock_api.conftest import Api
 SEED = random.randrange(2**32)
 """The seed of the random records. A failure prints it."""
 SPANS = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min|h)\b|(?<= in )\d+(?:\.\d+)?(?= s)")
-NUMBERS = re.compile(r'"(age|seconds|ran|waited|rate|probe_in|p50|p95)": (?:-?[\d.e-]+|null)')
+NUMBERS = re.compile(r'"(age|seconds|ran|waited|rate|probe_in|p50|p95|span)": (?:-?[\d.e-]+|null)')
 INSTANTS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+\d\d:\d\d)?")
 """A command that changes something has another instant the second time."""
 

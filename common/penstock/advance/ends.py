@@ -40,7 +40,7 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
     advanced = {workflow.id for workflow in workflows}
     parents = {e.id: e.parent for e in ended_executions if e.parent is not None and e.parent not in advanced}
     if parents:
-        reason = "it continues after the end of a child execution"
+        reason = "it continues: a step that it waited for has ended"
         await steps.wake_parents(tx, sorted(set(parents.values())), list(parents), reason)
     followed = [execution.id for execution in ended_executions if execution.followed]
     if followed:

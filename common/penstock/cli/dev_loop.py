@@ -23,6 +23,8 @@ from penstock.language.loading.reload import folders_of, reload_all
 from penstock.language.moves import FINAL, REQUESTED, RUNNING, WAITING
 from penstock.operate.executions import described
 from penstock.run.root_cause import headline
+from penstock.store.events import rule_errors
+from penstock.store.events.rule_errors import RuleError
 from penstock.store.executions import changes
 from penstock.store.executions.changes import Change
 from penstock.store.executions.execution_list import ListedWait
@@ -31,8 +33,8 @@ from penstock.store.session.database import Database, Session
 
 PAUSE = 0.3
 """The seconds between two looks for ended executions."""
-MOST = 200
-"""The maximum number of moves that one look reads."""
+MAX_NEWS = 200
+"""The maximum number of moves, and of failures of rules, that one look reads."""
 OVERLAP = timedelta(seconds=2)
 """The time before the last look that is read again, since a move may become visible after a later one."""
 SHOWN = 100
@@ -77,33 +79,45 @@ async def take_over(
 
 
 async def print_executions(local: LocalInstallation) -> None:
-    """Print what happens, until cancelled. Ended executions, failed attempts before others, and waits for a person or an
-    outside system have a line each."""
+    """Print what happens, until cancelled. Ended executions, failed attempts before others, waits for a person or an
+    outside system, and rules that fail on an event have a line each."""
     database = Database(local.settings, role="dev")
     try:
         session = database.session()
-        async for move in _moves(session):
-            execution = await described(session, move.id)
-            line = None if execution is None else line_of_move(move, execution)
-            if line is not None:
+        async for news in _news(session):
+            if (line := await _line_of_news(session, news)) is not None:
                 err.print(line, highlight=False)
     finally:
         await database.close()
 
 
-async def _moves(session: Session) -> AsyncIterator[Change]:
-    """Yield each move once: to a final status, back from a worker, and into a wait."""
-    at, announced = await clock.now(session), set[Change]()
+async def _line_of_news(session: Session, news: Change | RuleError) -> str | None:
+    """Return the line for a move or a failed rule; None for one that is not printed."""
+    if isinstance(news, RuleError):
+        return line_of_rule_error(news)
+    execution = await described(session, news.id)
+    return None if execution is None else line_of_move(news, execution)
+
+
+async def _news(session: Session) -> AsyncIterator[Change | RuleError]:
+    """Yield each move once: to a final status, back from a worker, and into a wait. And yield each failure of a rule on an event
+    once."""
+    at, announced = await clock.now(session), set[Change | RuleError]()
     while True:
         await asyncio.sleep(PAUSE)
-        moves = await changes.after(session, at - OVERLAP, MOST)
+        moves = await changes.after(session, at - OVERLAP, MAX_NEWS)
         for move in moves:
             is_taken_back = move.old == RUNNING and move.new == REQUESTED
             if (move.new in FINAL or move.new == WAITING or is_taken_back) and move not in announced:
                 yield move
                 announced.add(move)
-        at = max([at, *(move.at for move in moves)])
-        announced = {move for move in announced if move.at > at - 2 * OVERLAP}
+        failures = await rule_errors.since(session, at - OVERLAP, MAX_NEWS)
+        for failure in failures:
+            if failure not in announced:
+                yield failure
+                announced.add(failure)
+        at = max([at, *(move.at for move in moves), *(failure.at for failure in failures)])
+        announced = {news for news in announced if news.at > at - 2 * OVERLAP}
 
 
 def line_of_move(move: Change, execution: dict[str, Any]) -> str | None:
@@ -120,6 +134,16 @@ def line_of_move(move: Change, execution: dict[str, Any]) -> str | None:
         return None
     cause = escape(_cut(headline(attempts[0]["error"]) or ""))
     return _line(execution, f"[yellow]attempt {move.attempt} {attempts[0]['outcome']}[/yellow]  {cause}")
+
+
+def line_of_rule_error(failure: RuleError) -> str:
+    """Return the lines for a rule that failed on an event: the rule, the reason, the event, and what to do."""
+    clock = failure.at.astimezone().strftime("%H:%M:%S")
+    rule, cause = escape(failure.rule), escape(_cut(failure.error))
+    return (
+        f"[dim]{clock}[/dim] rule {rule}  [red]failed on an event[/red]  {cause}  [dim]{failure.event_id}[/dim]\n"
+        f"[dim]         mend and save the rule, then evaluate the event again: penstock rules rerun {rule}[/dim]"
+    )
 
 
 def line_of(execution: dict[str, Any]) -> str:

@@ -58,6 +58,7 @@ def _document(overview: Overview) -> dict[str, Any]:
 def _drawn(overview: Overview) -> Group:
     last = overview.lately
     figures = [(f"{last.rate:,.1f}/s", last.ended, last.failed, _took(last.p50), _took(last.p95))]
+    period = f"last {span(timedelta(seconds=last.span))}"
     waiting = [
         (CAUSES[group.cause][0], CAUSES[group.cause][1], group.count, age(group.oldest))
         for group in overview.standing
@@ -71,7 +72,10 @@ def _drawn(overview: Overview) -> Group:
         (short_cause(f.failure or f.status), f.action, f.id, age(f.finished_at)) for f in overview.failures
     ]
     return Group(
-        grid(["ends", "last minute", "failed", "p50 with waits", "p95 with waits"], figures),
+        grid(
+            ["ends", "last minute", "failed", *(f"{name}, {period}, with waits" for name in ("p50", "p95"))],
+            figures,
+        ),
         "",
         grid(["open", "what for", "how many", "oldest"], waiting) if waiting else "Nothing is open.",
         "",

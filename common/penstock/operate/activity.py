@@ -43,11 +43,10 @@ KEYS = 8
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The recent activity. `slices` are in the order of time; `seconds` of the last one have passed. The newest `counted` slices
-    are counted, and older ones may not be yet."""
+    """The recent activity. `slices` are in the order of time, without the oldest ones that are not counted yet; `seconds` of the
+    last one have passed."""
 
     slices: Sequence[Slice]
-    counted: int
     seconds: float
     standing: Sequence[OpenExecutions]
     lines: Sequence[WaitingLine]
@@ -79,10 +78,10 @@ class ActivityWatch:
             now = (await clock.now(session)).timestamp()
             last = int(now // SECONDS)
             await self._count(session, last)
-            numbers = range(last - SLICES + 1, last + 1)
+            newest_first = range(last, last - SLICES, -1)
+            counted = [self._counted[n] for n in takewhile(self._counted.__contains__, newest_first)]
             return Activity(
-                [self._counted.get(n, Slice(n, 0, 0, 0, None, None)) for n in numbers],
-                sum(1 for _ in takewhile(self._counted.__contains__, reversed(numbers))),
+                counted[::-1],
                 now - last * SECONDS,
                 await overview.standing(session),
                 await waiting_work.lines(session, KEYS),
@@ -108,4 +107,4 @@ class ActivityWatch:
     async def _read(self, session: Session, first: int, last: int) -> None:
         by_number = {entry.number: entry for entry in await overview.slices(session, first, last, SECONDS)}
         for n in range(first, last):
-            self._counted[n] = by_number.get(n, Slice(n, 0, 0, 0, None, None))
+            self._counted[n] = by_number.get(n, Slice(n, 0, 0, 0, {}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,7 +16,7 @@ from penstock.operate.activity import LATELY, SECONDS, Activity
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.processes.processes import Process
 from penstock.store.session.database import Session
-from penstock.store.upkeep.overview import OpenExecutions
+from penstock.store.upkeep.overview import OpenExecutions, percentile
 
 NEWEST = 12
 """The number of failures that are listed."""
@@ -55,13 +56,18 @@ class RecentActivity:
     p50: Annotated[
         float | None,
         Field(
-            description="The median of the seconds from creation to end, waits included, without the tasks of "
-            "workflows. Only the latest 15-second period in which an execution ended counts; null: none "
-            "ended in the last 15 minutes."
+            description="The median of the seconds from creation to end, waits included, of all executions that ended in the "
+            "last `span` seconds, without the tasks of workflows. It is exact to 1 %; null: none ended."
         ),
     ]
     p95: Annotated[
         float | None, Field(description="The 95th percentile of the same seconds; null: none ended.")
+    ]
+    span: Annotated[
+        float,
+        Field(
+            description="The seconds of `p50` and `p95`: 900, or fewer while older executions are still being counted."
+        ),
     ]
 
 
@@ -69,7 +75,12 @@ class RecentActivity:
 class Overview:
     """The state of the whole installation."""
 
-    lately: Annotated[RecentActivity, Field(description="The executions that ended in the last minute.")]
+    lately: Annotated[
+        RecentActivity,
+        Field(
+            description="The executions that ended in the last minute, and the percentiles of the last 15 minutes."
+        ),
+    ]
     standing: Annotated[
         Sequence[OpenExecutions],
         Field(description="The executions that have not ended, one entry for each cause."),
@@ -85,16 +96,20 @@ class Overview:
 
 
 def lately(activity: Activity) -> RecentActivity:
-    """Return the figures of the last minute."""
+    """Return the figures of the last minute, and the percentiles of the counted part of the last 15 minutes."""
     slices = activity.slices[-LATELY:]
     count = sum(entry.ends for entry in slices)
     seconds = SECONDS * (LATELY - 1) + max(1.0, activity.seconds)
+    durations = Counter[int]()
+    for entry in activity.slices:
+        durations.update(entry.bins)
     return RecentActivity(
         count / seconds,
         count,
         sum(entry.failed for entry in slices),
-        next((entry.p50 for entry in reversed(activity.slices) if entry.p50 is not None), None),
-        next((entry.p95 for entry in reversed(activity.slices) if entry.p95 is not None), None),
+        percentile(durations, 0.5),
+        percentile(durations, 0.95),
+        float(SECONDS * len(activity.slices)),
     )
 
 

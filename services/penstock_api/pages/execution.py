@@ -68,10 +68,6 @@ QUEUED_REASON = "waits for a limit or a worker"
 """The reason of a status `queued` in the history."""
 REASONS = {QUEUED: QUEUED_REASON, SCHEDULED: "ready for a worker"}
 """The reasons of moves that the database stores without one."""
-CHILD_ENDED = "it continues after the end of a child execution"
-"""The stored reason of a move to `requested` at the end of a child of a durable function."""
-LATE_CHILD = "a child execution has ended, so the function checks whether it can continue"
-"""The reason for people of such a move if the function did not wait for the child any more: it had read the result already."""
 
 
 @router.get("/executions/{id}", dependencies=[READ])
@@ -166,8 +162,6 @@ def shown_moves(history: Sequence[Move], line: str, *, is_workflow: bool) -> lis
             reason = line
         elif reason is None:
             reason = REASONS.get(move.new) if number or move.new != REQUESTED else "created"
-        if reason == CHILD_ENDED and "child" not in (history[number - 1].reason or ""):
-            reason = LATE_CHILD
         actor = (move.actor or "").replace(":", " ", 1)
         again = any(earlier.status == move.new for earlier in moves)
         moves.append(ShownMove(move.new, move.at, again, actor, reason))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request, Response
 
 from penstock.operate import titles
-from penstock.operate.activity import SECONDS, Activity
+from penstock.operate.activity import SECONDS, SLICES, Activity
 from penstock.operate.overview import CAUSES, lately, newest_failures
 from penstock.operate.why.answer import span
 from penstock.store.admission import breakers, holds
@@ -19,6 +19,7 @@ from penstock.store.outbox import dead_letters
 from penstock.store.outbox.dead_letters import LetterFilter
 from penstock.store.schedules import health
 from penstock.store.session.database import Session
+from penstock.store.upkeep.overview import percentile
 from penstock_api.auth.access import READ, Asked
 from penstock_api.backend import Here
 from penstock_api.live.changes import Watched
@@ -110,11 +111,10 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
     """Return what the page draws of the activity. `stale`: seconds after which a silent worker does not count."""
     if activity is None:
         return {"seen": None}
-    # Slices that are not counted yet would be drawn as if nothing had ended in them.
-    slices = activity.slices[len(activity.slices) - activity.counted :]
+    slices = activity.slices
     ages = [span((len(slices) - n) * SECONDS) for n in range(len(slices))]
-    latency = plot.lines([entry.p50 for entry in slices], [entry.p95 for entry in slices])
-    last_minute = lately(activity)
+    latency = plot.lines(*([percentile(entry.bins, part) for entry in slices] for part in (0.5, 0.95)))
+    recent = lately(activity)
     standing = {entry.cause: entry for entry in activity.standing}
     return {
         "seen": activity,
@@ -141,10 +141,10 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "bad": sum(entry.failed for entry in slices),
         "ended": sum(entry.ends for entry in slices),
         "runs": sum(entry.runs for entry in slices),
-        "p50": took(last_minute.p50),
-        "p95": took(last_minute.p95),
+        "p50": took(recent.p50),
+        "p95": took(recent.p95),
         "drawn": span(SECONDS * len(slices)),
-        "whole": None if len(slices) == len(activity.slices) else span(SECONDS * len(activity.slices)),
+        "whole": None if len(slices) == SLICES else span(SECONDS * SLICES),
         "seconds": SECONDS,
         "open": sum(entry.top_level for entry in activity.standing),
         "with_tasks": sum(entry.count for entry in activity.standing),

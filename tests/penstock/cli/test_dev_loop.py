@@ -156,3 +156,42 @@ def test_an_execution_has_one_line() -> None:
     completed = line_of({**found, "status": "completed", "error": None, "result": {"a": "x" * 200}})
     assert '{"a":"xxx' in completed
     assert completed.count("x") < 200
+
+
+RULES = """
+from penstock import Rule, Trigger, action
+
+paid = Trigger("reloaded.paid")
+
+@action(pack="reloaded")
+async def book(amount: int) -> int:
+    return amount
+
+Rule("reloaded.no_such_key", trigger=paid, when="payload.amout > 3", action=book, params={"amount": 1})
+Rule("reloaded.no_template_value", trigger=paid, action=book, params={"amount": "{{ payload.amout }}"})
+Rule("reloaded.wrong_type", trigger=paid, action=book, params={"amount": "{{ payload.text }}"})
+"""
+
+
+async def test_rule_that_fails_on_an_event_has_a_line(
+    module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module.write_text(RULES)
+    async with LocalInstallation.started(tmp_path, modules=[str(module)]) as local:
+        printing = asyncio.create_task(print_executions(local))
+        async with Client.connect(local.settings) as client:
+            event = await client.publish("reloaded.paid", {"amount": 5, "text": "five"})
+            text = ""
+            async with asyncio.timeout(30):
+                while text.count("penstock rules rerun") < 3:
+                    await asyncio.sleep(0.1)
+                    text += capsys.readouterr().err
+            await asyncio.sleep(1)  # a second look must not print a failure again
+            text += capsys.readouterr().err
+        printing.cancel()
+    printed = " ".join(text.split())
+    for rule, cause in (("no_such_key", "amout"), ("no_template_value", "amout"), ("wrong_type", "amount")):
+        assert printed.count(f"rule reloaded.{rule} failed on an event") == 1, printed
+        assert cause in printed.partition(f"rule reloaded.{rule} failed on an event")[2].partition("rerun")[0]
+        assert f"penstock rules rerun reloaded.{rule}" in printed
+    assert printed.count(str(event)) == 3

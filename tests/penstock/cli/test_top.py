@@ -15,9 +15,9 @@ from penstock.store.processes.processes import Process
 def test_percentiles_are_named_as_durations_with_waits() -> None:
     console = Console(width=200)
     with console.capture() as capture:
-        console.print(_drawn(Overview(RecentActivity(1.0, 60, 0, 0.5, 86_400.0), [], [], [])))
-    assert "p50 with waits" in capture.get()
-    assert "p95 with waits" in capture.get()
+        console.print(_drawn(Overview(RecentActivity(1.0, 60, 0, 0.5, 86_400.0, 900.0), [], [], [])))
+    assert "p50, last 15 min, with waits" in capture.get()
+    assert "p95, last 15 min, with waits" in capture.get()
 
 
 def process(name: str, state: str, silence: float) -> Process:
@@ -50,7 +50,7 @@ def test_processes_that_are_not_online_are_counted_in_one_line() -> None:
     ]
     console = Console(width=200)
     with console.capture() as capture:
-        console.print(_drawn(Overview(RecentActivity(0.0, 0, 0, None, None), [], processes, [])))
+        console.print(_drawn(Overview(RecentActivity(0.0, 0, 0, None, None, 900.0), [], processes, [])))
     text = capture.get()
     assert "lives" in text
     assert "leaves" in text
@@ -62,7 +62,7 @@ def test_processes_that_are_not_online_are_counted_in_one_line() -> None:
 
 def test_nothing_is_said_of_processes_that_are_all_online() -> None:
     console = Console(width=200)
-    overview = Overview(RecentActivity(0.0, 0, 0, None, None), [], [process("lives", "active", 1)], [])
+    overview = Overview(RecentActivity(0.0, 0, 0, None, None, 900.0), [], [process("lives", "active", 1)], [])
     with console.capture() as capture:
         console.print(_drawn(overview))
     assert "Not online" not in capture.get()

@@ -10,7 +10,7 @@ import orjson
 
 from penstock.engine.durable.calls import Answer, Call
 from penstock.engine.durable.core import REFUSALS, Core, failure, value_of
-from penstock.engine.durable.records import ASK, FAILED, WAIT_FOR, Child, ChildStart, Record
+from penstock.engine.durable.records import ASK, FAILED, WAIT_FOR, Child, ChildStart, Record, cause_of
 from penstock.errors import PenstockError
 
 SLOW = (ASK, WAIT_FOR)
@@ -41,7 +41,7 @@ async def _work(core: Core, record: Record, target: str, parameters: Mapping[str
             core.deliveries.cancel_started(call, child.id)
             return
         call.child = child.id
-        child = await core.waiting.for_child(child.id, slow=record.kind in SLOW)
+        child = await core.waiting.for_child(child.id, cause_of(record), slow=record.kind in SLOW)
         core.open_children.discard(child.id)
     await _settle(core, record, child, call)
 

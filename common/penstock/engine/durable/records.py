@@ -126,13 +126,28 @@ class ChildStart:
     parameters: Mapping[str, Any]
 
 
+def cause_of(record: Record) -> str:
+    """Return what ends the wait of a step that is not a signal, as text for people."""
+    label = repr(record.key.label)
+    if record.kind == STEP:
+        return f"attempt {record.tries + 1} of step {label}"
+    noun = {ASK: "an answer", WAIT_FOR: "an event", SLEEP: "a timer"}.get(record.kind)
+    return f"the end of step {label}" if noun is None else f"{noun} (step {label})"
+
+
+def cause_of_signal(key: Key) -> str:
+    """Return the cause that ends the wait for a signal, as text for people."""
+    return f"the signal {key.name.removeprefix(f'{SIGNAL}/')}"
+
+
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """The children, the instant and the signals that a suspended run waits for."""
+    """The children, the instant and the signals that a suspended run waits for. `causes` name each of them for people, sorted."""
 
     children: tuple[UUID, ...] = ()
     until: datetime | None = None
     signals: tuple[Key, ...] = ()
+    causes: tuple[str, ...] = field(default=(), compare=False)
 
     def document(self) -> dict[str, Any]:
         """Return the awaited calls as JSON."""
@@ -140,6 +155,7 @@ class Awaited:
             "children": [str(id) for id in self.children],
             "until": None if self.until is None else self.until.isoformat(),
             "signals": [list(key) for key in self.signals],
+            "causes": list(self.causes),
         }
 
 

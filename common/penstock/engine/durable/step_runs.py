@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.core import Core
-from penstock.engine.durable.records import STARTED, Record, instant_of, until_json
+from penstock.engine.durable.records import STARTED, Record, cause_of, instant_of, until_json
 from penstock.engine.durable.step_tries import delay_of, try_once
 from penstock.language.policies.policies import RetryPolicy
 
@@ -26,7 +26,7 @@ async def _work(
     while not record.final:
         core.waiting.check()
         if record.result is not None:  # the step waits until the instant of its next try
-            await core.waiting.until(instant_of(record))
+            await core.waiting.until(instant_of(record), cause_of(record))
             record.result = None
         call.calling = True
         record = await _try(core, record, function, policy, call)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from penstock.engine.durable.attempt_over import AttemptOver, Stopped, Suspended, Verdict
 from penstock.engine.durable.backend import Backend
-from penstock.engine.durable.records import Awaited, Child
+from penstock.engine.durable.records import Awaited, Child, cause_of_signal
 from penstock.engine.durable.signal_queues import SignalLines
 from penstock.errors import NothingAwaited, PenstockError
 
@@ -62,6 +62,7 @@ class Attempted(Protocol):
 @dataclass(slots=True, eq=False)
 class _Wait:
     future: asyncio.Future[Any]
+    cause: str | None
     child: UUID | None = None
     until: datetime | None = None
     slow: bool = False
@@ -117,23 +118,24 @@ class Waiting:
 
     # -- waits for answers ---------------------------------------------------------------------------------------
 
-    async def for_child(self, child: UUID, *, slow: bool) -> Child:
-        """Wait for the end of a child, and return it. `slow`: a human or the outside world has to answer, so the worker
-        gains nothing by staying."""
-        end: Child = await self._wait(_Wait(self._future(), child=child, slow=slow))
+    async def for_child(self, child: UUID, cause: str, *, slow: bool) -> Child:
+        """Wait for the end of a child, and return it. `cause` names the wait for people. `slow`: a human or the outside world
+        has to answer, so the worker gains nothing by staying."""
+        end: Child = await self._wait(_Wait(self._future(), cause, child=child, slow=slow))
         return end
 
-    async def until(self, instant: datetime) -> None:
+    async def until(self, instant: datetime, cause: str) -> None:
+        """Wait until an instant. `cause` names the wait for people."""
         assert self._core is not None, "an attempt that is not over"
         if instant > self._core.clock():
-            await self._wait(_Wait(self._future(), until=instant))
+            await self._wait(_Wait(self._future(), cause, until=instant))
 
     async def for_signal(self, until: datetime | None = None) -> None:
         """Wait until the instant `until`, or without an end (None). A signal that arrives before cancels this wait with
         its call."""
         assert self._core is not None, "an attempt that is not over"
         if until is None or until > self._core.clock():
-            await self._wait(_Wait(self._future(), until=until, slow=True))
+            await self._wait(_Wait(self._future(), None, until=until, slow=True))
 
     def _future(self) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().create_future()
@@ -277,8 +279,12 @@ class Waiting:
                 self._resolve(wait, None)
 
     def _awaited(self, core: Attempted) -> Awaited:
+        signals = core.deliveries.signals.awaited()
+        causes = {wait.cause for wait in self._waits if wait.cause is not None}
+        causes |= {cause_of_signal(key) for key in signals}
         return Awaited(
             children=tuple(wait.child for wait in self._waits if wait.child is not None),
             until=min((wait.until for wait in self._waits if wait.until is not None), default=None),
-            signals=core.deliveries.signals.awaited(),
+            signals=signals,
+            causes=tuple(sorted(causes)),
         )

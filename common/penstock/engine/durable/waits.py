@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.engine.durable.calls import Answer, Call
 from penstock.engine.durable.core import Core, failure
-from penstock.engine.durable.records import COMPLETED, FAILED, SLEEP, Record
+from penstock.engine.durable.records import COMPLETED, FAILED, SLEEP, Record, cause_of
 
 NOT_SENT = '{"message": "nothing was told in time"}'
 
@@ -23,7 +23,7 @@ async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None
     """Wait until the instant, then check that no earlier result is still to be delivered."""
     until = await core.until_recorded(record, span)
     core.deliveries.expect(call, until)
-    await core.waiting.until(until)
+    await core.waiting.until(until, cause_of(record))
     await core.look()
     core.deliveries.settle(call, _nothing, until)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from penstock.language.definitions.declaration import Declaration
-from penstock.language.definitions.event_paths import EventPaths, at_most_a_day
+from penstock.language.definitions.event_paths import BurstPaths, at_most_a_day
 from penstock.language.definitions.qualified_name import Ref, TriggerRef
 from penstock.language.definitions.window import Window
 from penstock.language.expressions.template_checks import Condition, Templates
@@ -19,6 +19,7 @@ from penstock.language.terms.debounce import Keep
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import TENANT
+from penstock.language.terms.parameter_paths import LABELS, is_label
 from penstock.language.terms.run_labels import HINT, MAX_LABELS, check_key
 
 Priority = Annotated[int, Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)]
@@ -77,8 +78,9 @@ class Rule(Declaration):
     debounce: Annotated[PositiveDuration, AfterValidator(at_most_a_day)] | None = None
     """The time without another matching event after which a burst of them closes, at most a day. The rule then starts one
     execution for the burst. None: it starts one for each event."""
-    by: EventPaths = ()
-    """Paths within `event` and `payload`, such as `payload.doc`. Events with different values there are in different bursts."""
+    by: BurstPaths = ()
+    """Paths within `event` and `payload`, such as `payload.doc`, and labels of the rule, such as `labels.customer`. Events with
+    different values there are in different bursts."""
     at_most: Annotated[PositiveDuration, AfterValidator(at_most_a_day)] | None = None
     """The time after its first event at which a burst closes in any case, at most a day."""
     keep: Keep = "last"
@@ -131,4 +133,8 @@ class Rule(Declaration):
             raise Wrong("has when or debounce with window", "Write `when` at the parts of the window.")
         if self.debounce is None and (self.by or self.at_most is not None or self.keep != "last"):
             raise Wrong("has by, at_most or keep without debounce", "Add the time: debounce='5s'.")
+        for key in (path.removeprefix(LABELS) for path in self.by if is_label(path)):
+            if key not in self.labels:
+                hint = f"Add it to the rule: labels={{'{key}': '{{{{ payload.{key} }}}}'}}."
+                raise Wrong(f"has by='labels.{key}' without that label", hint)
         return self

@@ -187,10 +187,8 @@ def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
     in_params = {**available, "payloads": None} if rule.keep == "all" else available
     if rule.when is not None:
         yield from _undefined(("when",), condition(rule.when).names, available)
-    if rule.by:
-        yield from _undefined(
-            ("by",), NamesUsed(frozenset(tuple(path.split(".")) for path in rule.by)), available
-        )
+    if paths := frozenset(tuple(path.split(".")) for path in rule.by if not is_label(path)):
+        yield from _undefined(("by",), NamesUsed(paths), available)
     yield from _undefined(("params",), names_used(rule.params), in_params | {"secrets": None})
     yield from _undefined(("labels",), names_used(rule.labels), available)
     yield from _shown_secrets(rule, {("payload",): trigger, ("event", "payload"): trigger}, targets)

@@ -36,6 +36,8 @@ class Ending:
 
 
 DONE_WITH_NOTHING = Ending(COMPLETED, "null")
+NAMED_CAUSES = 4
+"""The maximum number of causes that the reason of a wait names."""
 UNFINISHED = "its worker stopped before it had ended"
 NOT_BEGUN = Ending(REQUESTED, delay=None, reason="handed back before it had begun")
 """The ending of an attempt that did not begin. The execution may run elsewhere, whatever the action's recovery policy
@@ -91,7 +93,7 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
         return Ending(
             WAITING,
             result=awaits,
-            reason=_sleep(outcome.awaited or {}),
+            reason=_wait_reason(outcome.awaited or {}),
         )
     error = outcome.error
     assert error is not None
@@ -105,11 +107,12 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     return Ending(REQUESTED, error=stored, delay=delay, reason=f"retry after {error.type}")
 
 
-def _sleep(awaited: Mapping[str, Any]) -> str:
-    """Return the reason of a durable function's wait: the kinds of the calls that it awaits."""
-    kinds = (("until", "timer"), ("signals", "signal"), ("children", "child"))
-    nouns = [noun for key, noun in kinds if awaited.get(key)]
-    return f"waits, without a worker, for a {' or '.join(nouns)}"
+def _wait_reason(awaited: Mapping[str, Any]) -> str:
+    """Return the reason of a durable function's wait: the causes that can end it, of which the first few are named."""
+    causes = list(awaited["causes"])
+    if len(causes) > NAMED_CAUSES:
+        causes = [*causes[: NAMED_CAUSES - 1], f"{len(causes) - NAMED_CAUSES + 1} others"]
+    return cut_end(f"waits, without a worker, for {' or '.join(causes)}", 200)
 
 
 def ending_of_overdue(seconds: float, policy: RetryPolicy, failures: int) -> Ending:

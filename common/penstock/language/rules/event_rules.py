@@ -143,16 +143,15 @@ def parameters(
         names |= match.names(rule.window)
     if rule.debounce is not None and rule.debounce.keep == "all":
         names["payloads"] = [payload] if payloads is None else list(payloads)
-    place = "label "
+    place, labels = "label ", None
     try:
-        labels = None
         # Labels are shown to readers, so their templates cannot read secrets.
         if rule.labels is not None:
             labels = rendered_labels(rule.labels({**names, "secrets": {}}))
         place = "parameter "
         return Match(True, rule.params(names), labels=labels)
     except ExpressionError as error:
-        return Match(True, error=_error_text(error, place))
+        return Match(True, error=_error_text(error, place), labels=labels)
     except Wrong as wrong:
         return Match(True, error=f"InvalidInput: labels {wrong}")
 

@@ -114,7 +114,7 @@ def play(rule: Rule, events: Sequence[Mapping[str, Any]]) -> Played:
     if compiled.window is not None:
         played = _play_window(compiled, entries, joining)
     elif compiled.debounce is not None:
-        played = Played(_play_bursts(compiled, entries, list(joining)), {})
+        played = Played(_play_bursts(compiled, entries, joining), {})
     else:
         played = Played([PlayedMatch([place], hit) for place, hit in joining.items()], {})
     return Played(sorted([*failed, *played.matches], key=lambda match: match.events[-1]), played.dropped)
@@ -147,13 +147,14 @@ def _play_window(rule: CompiledRule, entries: Mapping[int, _Entry], hits: Mappin
 
 
 def _play_bursts(
-    rule: CompiledRule, entries: Mapping[int, _Entry], places: Sequence[int]
+    rule: CompiledRule, entries: Mapping[int, _Entry], hits: Mapping[int, Match]
 ) -> list[PlayedMatch]:
     assert rule.debounce is not None
     lines: dict[tuple[str, str], list[int]] = {}
-    for place in places:
+    for place, hit in hits.items():
         event, payload = entries[place]
-        key = key_of(rule.debounce.by, {"event": event_namespace(event, payload), "payload": payload})
+        names = {"event": event_namespace(event, payload), "payload": payload}
+        key = key_of(rule.debounce.by, names, hit.labels)
         lines.setdefault((event.tenant, key), []).append(place)
     matches = []
     for line in lines.values():

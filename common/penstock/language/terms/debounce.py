@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import orjson
 
+from penstock.language.terms.parameter_paths import LABELS, is_label
+
 Keep = Literal["last", "first", "all"]
 StartKeep = Literal["last", "first"]
 MAX_EVENTS = 1000
@@ -19,7 +21,7 @@ MAX_EVENTS = 1000
 @dataclass(frozen=True, slots=True)
 class Debounce:
     """The debounce options of a rule. `quiet` is the time without an event after which a burst closes, and `at_most` its
-    longest time. `by` are paths within `event` and `payload`."""
+    longest time. `by` are paths within `event` and `payload`, and labels (`labels.customer`)."""
 
     quiet: timedelta
     at_most: timedelta | None
@@ -45,12 +47,18 @@ def read_debounce(body: Mapping[str, Any]) -> Debounce | None:
     )
 
 
-def key_of(paths: Sequence[str], namespace: Mapping[str, Any]) -> str:
-    """Return the key of an event: a digest of its values at the paths. A value may be missing, and 7.0 gives the same
-    key as 7."""
-    values = [
-        [] if (value := value_at(namespace, path)) is MISSING else [_plain_number(value)] for path in paths
+def key_of(
+    paths: Sequence[str], namespace: Mapping[str, Any], labels: Mapping[str, str] | None = None
+) -> str:
+    """Return the key of an event: a digest of its values at the paths. `labels` are those that its rule gives. A value or a
+    label may be missing, and 7.0 gives the same key as 7."""
+    sought = [
+        (labels or {}).get(path.removeprefix(LABELS), MISSING)
+        if is_label(path)
+        else value_at(namespace, path)
+        for path in paths
     ]
+    values = [[] if value is MISSING else [_plain_number(value)] for value in sought]
     return hashlib.sha256(orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 

@@ -41,6 +41,17 @@ async def newest(session: Session, rule: str | None, limit: int) -> list[RuleErr
     return rows_as(RuleError, await session.fetch(NEWEST, rule, limit))
 
 
+SINCE = """
+select e.event_id, e.rule, e.error, e.created_at as at, false as changed, false as gone
+from enforcement e where e.error is not null and e.created_at > $1 order by e.created_at limit $2
+"""
+
+
+async def since(session: Session, at: datetime, limit: int) -> list[RuleError]:
+    """Return the errors after the instant `at`, the oldest first."""
+    return rows_as(RuleError, await session.fetch(SINCE, at, limit))
+
+
 @dataclass(frozen=True, slots=True)
 class RuleFailures:
     """The number of events on which a rule failed, and the error on the newest of them. `enabled`: the rule still

@@ -97,7 +97,7 @@ def _waiting(outside: Outside, warm: float) -> Waiting:
 
 
 def _wait(**parts: Any) -> _Wait:
-    return _Wait(asyncio.get_running_loop().create_future(), **parts)
+    return _Wait(asyncio.get_running_loop().create_future(), None, **parts)
 
 
 @dataclass
@@ -157,12 +157,15 @@ async def _verdict(waits: Waiting, *work: Coroutine[Any, Any, Any]) -> Any:
 
 
 SUSPENDED: dict[str, tuple[Callable[[Waiting], list[Coroutine[Any, Any, Any]]], Awaited]] = {
-    "child": (lambda w: [w.for_child(CHILD, slow=True)], Awaited(children=(CHILD,))),
-    "sleeps": (lambda w: [w.until(LATER), w.until(LATER + timedelta(1))], Awaited(until=LATER)),
+    "child": (lambda w: [w.for_child(CHILD, "the end of a step", slow=True)], Awaited(children=(CHILD,))),
+    "sleeps": (
+        lambda w: [w.until(LATER, "a timer"), w.until(LATER + timedelta(1), "a timer")],
+        Awaited(until=LATER),
+    ),
     "signal with a deadline": (lambda w: [w.for_signal(LATER)], Awaited(until=LATER, signals=SIGNALS)),
     "signal": (lambda w: [w.for_signal()], Awaited(signals=SIGNALS)),
     "child beside a sleep": (
-        lambda w: [w.for_child(CHILD, slow=True), w.until(LATER)],
+        lambda w: [w.for_child(CHILD, "the end of a step", slow=True), w.until(LATER, "a timer")],
         Awaited(children=(CHILD,), until=LATER),
     ),
 }
@@ -180,7 +183,7 @@ async def test_suspended_run_names_awaited_things(name: str) -> None:
 UNHURRIED: dict[str, Callable[[Waiting], Coroutine[Any, Any, Any]]] = {
     "signal": lambda waits: waits.for_signal(),
     "signal with a short deadline": lambda waits: waits.for_signal(SOON),
-    "question to a human": lambda waits: waits.for_child(CHILD, slow=True),
+    "question to a human": lambda waits: waits.for_child(CHILD, "the end of a step", slow=True),
 }
 
 
@@ -193,14 +196,14 @@ async def test_wait_for_others_is_no_reason_to_stay(name: str) -> None:
 async def test_cancels_and_values_are_written_before_suspension() -> None:
     outside = Outside(has_cancels=True, has_values=True)
     waits = _waiting(outside, warm=0.0)
-    await _verdict(waits, waits.until(LATER))
+    await _verdict(waits, waits.until(LATER, "a timer"))
     assert outside.happened == ["cancel", "write", "wake"]
 
 
 async def test_attempt_stays_while_work_is_under_way() -> None:
     outside = Outside()
     waits = _waiting(outside, warm=0.0)
-    sleeping = asyncio.ensure_future(waits.busy(waits.until(LATER)))
+    sleeping = asyncio.ensure_future(waits.busy(waits.until(LATER, "a timer")))
     waits.begin_work()
     await asyncio.sleep(3 * LOOK)
     assert waits.verdict is None
@@ -218,7 +221,7 @@ async def test_attempt_stays_while_work_is_under_way() -> None:
 async def test_wait_that_is_over_at_once_waits_for_nothing() -> None:
     waits = _waiting(Outside(), warm=0.0)
     async with asyncio.timeout(5):
-        await waits.busy(waits.until(BEGIN))
+        await waits.busy(waits.until(BEGIN, "a timer"))
         await waits.busy(waits.for_signal(BEGIN))
     assert waits._watcher is None
 
@@ -226,8 +229,8 @@ async def test_wait_that_is_over_at_once_waits_for_nothing() -> None:
 async def test_instant_that_comes_ends_its_wait_alone() -> None:
     outside = Outside()
     waits = _waiting(outside, warm=5.0)
-    first = asyncio.ensure_future(waits.busy(waits.until(SOON)))
-    second = asyncio.ensure_future(waits.busy(waits.until(SOON + timedelta(seconds=1))))
+    first = asyncio.ensure_future(waits.busy(waits.until(SOON, "a timer")))
+    second = asyncio.ensure_future(waits.busy(waits.until(SOON + timedelta(seconds=1), "a timer")))
     await asyncio.sleep(0)
     outside.now = SOON
     async with asyncio.timeout(5):
@@ -243,7 +246,10 @@ async def test_instant_that_comes_ends_its_wait_alone() -> None:
 async def test_child_that_ends_gives_its_end() -> None:
     outside = Outside()
     waits = _waiting(outside, warm=5.0)
-    work = [waits.for_child(CHILD, slow=False), waits.for_child(OTHER, slow=False)]
+    work = [
+        waits.for_child(CHILD, "the end of a step", slow=False),
+        waits.for_child(OTHER, "the end of a step", slow=False),
+    ]
     first, second = [asyncio.ensure_future(waits.busy(part)) for part in work]
     await asyncio.sleep(0)
     outside.ends[CHILD] = Child(CHILD, "completed", True, "7")
@@ -257,7 +263,7 @@ async def test_child_that_ends_gives_its_end() -> None:
 
 async def test_cancelled_wait_is_forgotten() -> None:
     waits = _waiting(Outside(), warm=5.0)
-    task = asyncio.ensure_future(waits.busy(waits.for_child(CHILD, slow=False)))
+    task = asyncio.ensure_future(waits.busy(waits.for_child(CHILD, "the end of a step", slow=False)))
     await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.wait([task])
@@ -269,7 +275,7 @@ async def test_signals_are_looked_for_while_attempt_stays(monkeypatch: pytest.Mo
     monkeypatch.setattr(waiting, "SIGNAL_LOOK", 0.01)
     outside = Outside(awaited_signals=SIGNALS)
     waits = _waiting(outside, warm=5.0)
-    tasks = [asyncio.ensure_future(waits.busy(waits.for_child(CHILD, slow=False)))]
+    tasks = [asyncio.ensure_future(waits.busy(waits.for_child(CHILD, "the end of a step", slow=False)))]
     async with asyncio.timeout(20):
         while outside.happened.count("look") < 3:
             await asyncio.sleep(0.01)
@@ -289,7 +295,11 @@ async def test_first_verdict_stays() -> None:
     waits.end(Suspended(Awaited(until=SOON)))
     assert waits.verdict == Unfinished()
     assert outside.happened == ["wake", "wake"]
-    for call in (waits.until(LATER), waits.for_signal(), waits.for_child(CHILD, slow=False)):
+    for call in (
+        waits.until(LATER, "a timer"),
+        waits.for_signal(),
+        waits.for_child(CHILD, "the end of a step", slow=False),
+    ):
         with pytest.raises(AttemptOver):
             await call
     waits.close()
@@ -299,7 +309,7 @@ async def test_first_verdict_stays() -> None:
 async def test_error_of_a_look_stops_the_attempt() -> None:
     lost = ClaimLost("another worker has it")
     waits = _waiting(Outside(error=lost), warm=5.0)
-    assert await _verdict(waits, waits.for_child(CHILD, slow=False)) == Stopped(lost)
+    assert await _verdict(waits, waits.for_child(CHILD, "the end of a step", slow=False)) == Stopped(lost)
 
 
 async def test_suspension_for_nothing_is_an_error() -> None:

@@ -227,10 +227,10 @@ async def test_records_of_run(run: DurableRun, name: str) -> None:
 
 def test_awaited_things_are_json() -> None:
     child = new_id()
-    awaited = Awaited((child,), BEGIN, (Key("signal/go", 2),))
+    awaited = Awaited((child,), BEGIN, (Key("signal/go", 2),), ("the signal go",))
     document = {"children": [str(child)], "until": "2026-01-01T00:00:00+00:00", "signals": [["signal/go", 2]]}
-    assert awaited.document() == document
-    assert Awaited().document() == {"children": [], "until": None, "signals": []}
+    assert awaited.document() == document | {"causes": ["the signal go"]}
+    assert Awaited().document() == {"children": [], "until": None, "signals": [], "causes": []}
 
 
 @pytest.mark.parametrize(

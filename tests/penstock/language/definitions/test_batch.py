@@ -81,6 +81,7 @@ def test_yaml_declares_a_batch_of_a_function(tmp_path: Path) -> None:
         ({"size": 9, "within": "61s"}, "batch.within: is 61 s: items wait at most 60 s"),
         ({"size": 9, "within": -1}, "batch.within: must be between 0 and 100 years"),
         ({"size": 9, "by": "colour"}, "batch: by names no parameter: colour"),
+        ({"size": 9, "by": "labels.customer"}, "batch: by names a label: labels.customer"),
         ({"size": 9, "by": ["text", "text"]}, "names one path twice"),
         ({"size": 9, "for": "1s"}, "batch.for: unknown option"),
         ({}, "batch.size: is missing"),

@@ -82,15 +82,18 @@ def test_an_inquiry_waits_for_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("awaited", "causes"),
+    ("causes", "text"),
     [
-        ({"until": "2030-01-31T09:00:00+00:00", "signals": [], "children": []}, "timer"),
-        ({"until": None, "signals": [["", "paid", 1]], "children": ["a"]}, "signal or child"),
+        (["an answer (step 'ask')"], "an answer (step 'ask')"),
+        (["the end of step 'a'", "the signal paid"], "the end of step 'a' or the signal paid"),
+        (list("abcd"), "a or b or c or d"),
+        (list("abcde"), "a or b or c or 2 others"),
     ],
 )
-def test_suspended_function_names_its_causes(awaited: dict[str, Any], causes: str) -> None:
+def test_suspended_function_names_its_causes(causes: list[str], text: str) -> None:
+    awaited = {"until": None, "signals": [], "children": [], "causes": causes}
     ending = ending_of(Outcome("suspended", awaited=awaited), TWICE, 5)
-    assert (ending.status, ending.reason) == ("waiting", f"waits, without a worker, for a {causes}")
+    assert (ending.status, ending.reason) == ("waiting", f"waits, without a worker, for {text}")
     assert json.loads(ending.result or "") == {"awaits": awaited}
 
 
