@@ -129,7 +129,7 @@ class Undecodable(PenstockError):
 
 
 class ExecutionFailed(PenstockError):
-    """The execution whose result was awaited ended with another status than `completed`."""
+    """A call waited for the result of an execution, and the execution ended with another status than `completed`."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, execution_id: object = None, status: str = "failed"
