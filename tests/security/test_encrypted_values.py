@@ -780,7 +780,7 @@ async def test_polls_and_encryption_of_their_tenant_refuse_each_other(house: Ins
         await house.apply(polled)
     await encryption.decrypt(house.session, "public")
     await house.apply(polled)
-    with pytest.raises(Conflict, match="poll triggers run as tenant public"):
+    with pytest.raises(Conflict, match="poll triggers run in tenant public"):
         await encryption.encrypt(house.session, "public", by="ada")
 
 

@@ -257,7 +257,7 @@ def _lines(file: Path) -> Iterator[Iterator[bytes]]:
     except OSError as error:
         raise InvalidInput(
             f"{file} cannot be read: {error.strerror or error}",
-            hint="Give a file that `penstock audit export` has written.",
+            hint="Name a file that `penstock audit export` has written.",
         ) from None
 
 

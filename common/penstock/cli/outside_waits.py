@@ -34,7 +34,9 @@ def complete(
 ) -> None:
     """End the wait of an execution for an outside system, with a result or an error."""
     if (result is None) == (error is None):
-        raise InvalidInput("an outcome is a result or an error", hint="Give --result JSON, or --error TEXT.")
+        raise InvalidInput(
+            "an outcome has either a result or an error", hint="Give --result JSON, or --error TEXT."
+        )
     value = None if result is None else parse_value(result)
     by_either(lambda client: client.complete(id, result=value, error=error, by=by))
     if json:
