@@ -128,7 +128,8 @@ async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytes
         (
             5,
             "warning",
-            "2 executors and workers need 4 of them, and other programs have 0. Another executor or worker needs 2; the free connections are 1",
+            "2 executors and workers need 4 of them, and other programs have 0. "
+            "Another executor or worker needs 2; the free connections are 1",
         ),
     ],
 )
