@@ -42,7 +42,7 @@ def complete(
     if json:
         json_line({"id": id, "outcome": "error" if result is None else "result", "by": by})
     else:
-        out.print(f"The wait is over. See what came of it with: penstock show {id}", highlight=False)
+        out.print(f"The wait is over. See the execution with: penstock show {id}", highlight=False)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -151,7 +151,7 @@ async def test_users_are_made_listed_given_roles_and_deleted(named: str) -> None
 async def test_password_from_an_empty_pipe_is_refused(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
     refused = await penstock("users", "create", "eve")
-    assert (refused.code, "no password came: standard input is empty" in refused.err) == (1, True)
+    assert (refused.code, "no password was given: standard input is empty" in refused.err) == (1, True)
     assert "USER_PASSWORD" in refused.err
 
 

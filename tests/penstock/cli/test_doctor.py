@@ -124,7 +124,7 @@ async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("connections", "state", "says"),
     [
-        (6, "ok", " of 6 are in use"),
+        (6, "ok", " of 6 connections are in use"),
         (
             5,
             "warning",
