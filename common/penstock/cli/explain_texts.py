@@ -230,8 +230,8 @@ TEXTS: Mapping[str, Text] = {
         "or has expired.",
         do="Create a token with `penstock tokens create`, and send it as `Authorization: Bearer pst_...`. In "
         "a browser, sign in.",
-        message="no token came with this request\n"
-        "hint:  Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or sign in.",
+        message="this request has no token\nhint:  Create a token with `penstock tokens create`, and send it: "
+        "`Authorization: Bearer pst_...`. Or sign in.",
     ),
     "TooManyAttempts": Text(
         why="Within 15 minutes, too many sign-ins of one user or from one address have failed.",
@@ -243,8 +243,8 @@ TEXTS: Mapping[str, Text] = {
         why="The token or the user lacks the scope that the request needs, or may not use its tenant.",
         do="Let a user with the scope `admin` create a token with the missing scope: `penstock tokens "
         "create`. [The API](../../api.md) lists the scope of each route.",
-        message="ci may not do this: it lacks the scope 'define'\n"
-        "hint:  Make a token with it (penstock tokens create NAME --scope define), or give the user a role that has it.",
+        message="ci may not do this: it lacks the scope 'define'\nhint:  Create a token with this scope (penstock "
+        "tokens create NAME --scope define), or give the user a role with this scope.",
     ),
     "ClaimLost": Text(
         why="While the code of the attempt was running, its worker was declared dead, or the execution was "

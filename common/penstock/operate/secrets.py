@@ -164,7 +164,7 @@ async def _unwrap(keys: MasterKeys, secret: Sealed, context: bytes) -> bytes:
     except Exception as error:
         raise ConfigurationError(
             f"the key service could not decrypt secret {secret.name}: {type(error).__name__}: {error}",
-            hint="Check the service, and the permissions of this process there.",
+            hint="Check the key service, and the permissions of this process in it.",
         ) from error
 
 

@@ -67,7 +67,7 @@ async def test_an_untrustworthy_token_admits_no_person(
         setattr(provider, name, value)
     refused = await sign_in(person, provider)
     assert refused.status_code == 401
-    assert "is not to be trusted" in says(refused)
+    assert "is not valid" in says(refused)
     assert "Begin again" in says(refused)
     assert await is_nobody(person)
     assert await api.house.rows("select 1 from person where name = $1", NAME) == []

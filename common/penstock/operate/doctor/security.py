@@ -200,11 +200,11 @@ async def sealed_secrets(session: Session) -> Finding:
     keys = await secrets.keys_in_use(session)
     if len(keys) <= 1:
         return ok(
-            "secrets", f"{sum((key.secrets for key in keys))} secrets, encrypted with at most one master key"
+            "secrets", f"{sum(key.secrets for key in keys)} secrets, encrypted with at most one master key"
         )
     return warning(
         "secrets",
-        f"the secrets are encrypted with {len(keys)} master keys: {', '.join((key.master_key for key in keys))}",
+        f"the secrets are encrypted with {len(keys)} master keys: {', '.join(key.master_key for key in keys)}",
         "Run `penstock secrets rotate`, and remove the older keys.",
     )
 
