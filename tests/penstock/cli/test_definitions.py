@@ -41,7 +41,7 @@ async def test_applying_twice_changes_nothing(named: str, module: Path) -> None:
 
 
 async def test_applied_definitions_are_listed(named: str, module: Path) -> None:
-    assert "There are none yet" in (await penstock("actions")).out
+    assert "There are no definitions of this kind yet" in (await penstock("actions")).out
     await penstock("apply", module)
     assert "Take the money." in (await penstock("actions")).out
     assert "Somebody ordered." in (await penstock("triggers")).out

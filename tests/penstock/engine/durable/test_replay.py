@@ -127,8 +127,8 @@ FITS: dict[str, tuple[Code, bool, str]] = {
     "end before a recorded step": (
         ends_early,
         False,
-        "ReplayMismatch: the function has ended, but its run has recorded step b at position 2, which the function did not request. "
-        + f"{CODE_CHANGED}.",
+        "ReplayMismatch: the function has ended, but its run has recorded step b at position 2, "
+        "which the function did not request. " + f"{CODE_CHANGED}.",
     ),
     "wait before a recorded step": (
         waits_early,
