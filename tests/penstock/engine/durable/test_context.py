@@ -95,7 +95,7 @@ async def test_code_that_catches_everything_cannot_pass_a_mismatch() -> None:
         except Exception:
             return "went on"
 
-    await refused(after, "asks for step c")
+    await refused(after, "requests step c")
 
 
 async def test_a_version_keeps_old_runs_on_the_old_way() -> None:
