@@ -168,11 +168,11 @@ async def test_piped_password_loses_one_line_break_alone(
         await connection.close()
         assert passwords.hasher().verify(stored, "correct horse battery")
     else:
-        assert "a password is one line of text" in created.err
+        assert "a password must be one line of text" in created.err
 
 
 async def test_password_piped_twice_is_refused(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\ncorrect horse battery\n"))
     refused = await penstock("users", "create", "ada", "--role", "operator")
-    assert (refused.code, "a password is one line of text" in refused.err) == (1, True), refused
+    assert (refused.code, "a password must be one line of text" in refused.err) == (1, True), refused
     assert "There are no users" in (await penstock("users", "list")).out
