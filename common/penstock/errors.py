@@ -21,12 +21,12 @@ class ConfigurationError(PenstockError):
 
 
 class MissingExtra(ConfigurationError):
-    """A part of Penstock needs libraries that are not installed. The message has the line that installs them. The exit code
-    is that of wrong usage, 2."""
+    """A part of Penstock needs libraries that are not installed. The message has the pip command that installs them.
+    The exit code is 2, as for wrong usage."""
 
 
 class ConnectionFailed(PenstockError):
-    """PostgreSQL or RabbitMQ could not be reached within the deadline."""
+    """PostgreSQL or RabbitMQ could not be reached in time."""
 
 
 class ClientUnusable(PenstockError):
@@ -34,20 +34,20 @@ class ClientUnusable(PenstockError):
 
 
 class ServerFull(ConnectionFailed):
-    """PostgreSQL, this database or this role has no room for one more connection. Raise its limit, run fewer processes, or let
-    each have fewer (`PENSTOCK_DATABASE_CONNECTIONS`)."""
+    """The limit of connections of PostgreSQL, of the database or of the role is reached. Raise the limit, run fewer
+    processes, or let each process have fewer connections (`PENSTOCK_DATABASE_CONNECTIONS`)."""
 
 
 class NotMigrated(ConfigurationError):
-    """The database has no schema yet, or not the functions that this release calls. Run `penstock migrate`."""
+    """The database has no schema yet, or lacks functions that this release calls. Run `penstock migrate`."""
 
 
 class ServersNotReady(PenstockError):
-    """A service was told how long to wait for its servers (`--wait`), and they were not ready. Its exit code is 3."""
+    """The servers of a service were not ready within the time of `--wait`. The service ends with exit code 3."""
 
 
 class PartEnded(PenstockError):
-    """A part that a service must not live without has ended, so the service ends. Start it again, and look at its log."""
+    """An essential part of a service has ended, so the service ends. Start the service again, and read its log."""
 
 
 class DefinitionError(PenstockError):
@@ -86,16 +86,16 @@ def all_at_once() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 
 
 class ExpressionError(DefinitionError):
-    """A template or condition does not parse, failed, or went over its time or size limit."""
+    """A template or condition does not parse, failed, or exceeded its limit of steps or size."""
 
 
 class InvalidInput(PenstockError):
-    """A payload or parameters do not match their schema, or are too large; nothing was stored."""
+    """A payload or parameters do not match their schema, or are too large. Nothing was stored."""
 
 
 class CheckTooCostly(InvalidInput):
-    """Checking a value against its schema takes more steps than one check may. The value is refused once and not tried
-    again: send a smaller value, or simplify the schema."""
+    """The check of a value against its schema takes more steps than are allowed. The value is refused, and not tried
+    again. Send a smaller value, or simplify the schema."""
 
 
 class NotFound(PenstockError):
@@ -107,28 +107,29 @@ class Conflict(PenstockError):
 
 
 class WrongClock(PenstockError):
-    """This machine's clock differs from the database's by more than an hour, so its ids would be out of order. They
-    are replaced by ids of the database's clock. Set this machine's clock right (NTP)."""
+    """The clock of this machine differs from that of the database by more than an hour, so the ids that it creates are
+    refused. Clients replace such ids by ids from the clock of the database. Correct the clock of this machine (NTP)."""
 
 
 class IllegalMove(PenstockError):
-    """A status change that `penstock.language.moves` does not declare. The database refused it."""
+    """The database refused a status change that is not allowed. `penstock.language.moves` declares the allowed ones."""
 
 
 class ResultNotStorable(PenstockError):
-    """A result that is not JSON, is too large, or holds NUL, NaN or Infinity."""
+    """A result is not JSON, is too large, or contains NUL, NaN or Infinity."""
 
 
 class BatchMismatch(PenstockError):
-    """A function that takes a batch did not return a list with one result for each item. All its items failed."""
+    """A function that takes a batch did not return a list with one result for each item. All items of the batch
+    failed."""
 
 
 class Undecodable(PenstockError):
-    """A message that is not in Penstock's wire format. It goes to the dead letters with this reason."""
+    """A message does not have Penstock's wire format. It becomes a dead letter with this reason."""
 
 
 class ExecutionFailed(PenstockError):
-    """The awaited execution ended with another status than `completed`."""
+    """A call waited for the result of an execution, and the execution ended with another status than `completed`."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, execution_id: object = None, status: str = "failed"
@@ -139,23 +140,25 @@ class ExecutionFailed(PenstockError):
 
 
 class NoExecutor(PenstockError):
-    """No task executor of this name is registered on this worker. The work stays ready for another one."""
+    """The worker has no task executor of this name. The execution waits for a worker that has it."""
 
 
 class NoCapacity(PenstockError):
-    """The task executor runs as many attempts as it may. The work stays ready; nothing was started."""
+    """The task executor already runs as many attempts as it may. The attempt was not started, and its execution stays
+    ready."""
 
 
 class OutsideRun(PenstockError):
-    """A function that only works inside a running action was called outside of one."""
+    """A function that only works inside a running action was called outside of an action."""
 
 
 class AddressRefused(PenstockError):
-    """An HTTP action or a subscription names an address that is private to this network and not on the allow-list."""
+    """The address of an HTTP action or a subscription is in a private network, and not on the allow-list. Or a redirect
+    leads from https to http."""
 
 
 class PartitionDropped(PenstockError):
-    """A partition was dropped by another replica while it was read. Nothing has to be done."""
+    """Another replica dropped a partition while this one was reading it. You need to do nothing."""
 
 
 class NotAuthenticated(PenstockError):
@@ -163,7 +166,7 @@ class NotAuthenticated(PenstockError):
 
 
 class TooManyAttempts(PenstockError):
-    """A caller repeats too often what should succeed at once, such as a sign-in. Wait for `seconds`."""
+    """Too many attempts of the same kind have failed, such as sign-ins. Wait for `seconds`."""
 
     def __init__(self, message: str, *, hint: str | None = None, seconds: float = 1.0) -> None:
         super().__init__(message, hint=hint)
@@ -171,28 +174,29 @@ class TooManyAttempts(PenstockError):
 
 
 class NotAllowed(PenstockError):
-    """The caller has no right to do this. A user with the scope `admin` can create a token that has it."""
+    """The caller lacks the right to do this. A user with the scope `admin` can create a token that has the right."""
 
 
 class KeysChanged(PenstockError):
-    """The values of a tenant are encrypted since this process last looked. It reads the keys, and tries again by itself."""
+    """The encryption of a tenant was changed while this process was running. The process reads the keys, and tries
+    again by itself."""
 
 
 class ClaimLost(PenstockError):
-    """An attempt no longer belongs to this worker: another one continues it, or it has ended. Its report is not
-    stored."""
+    """An attempt no longer belongs to this worker: another worker has taken over the execution, or the attempt has
+    ended. The worker's report is not stored."""
 
 
 class UnknownSession(NotFound):
-    """A session of a worker at a gateway has ended: the worker said goodbye, or sent no heartbeat for too long. Its
-    attempts are no longer its own. It begins another session."""
+    """The session of a worker at a gateway has ended: the worker has left, or sent no heartbeat for too long. The
+    worker no longer owns its attempts. It has to begin another session."""
 
 
 class StepFailed(PenstockError):
-    """A step of a durable function failed after all its attempts, or the execution that it waited for ended with
-    another status than `completed`. `status` is that status, and `type` is the type of the error. `final`: the
-    function ruled out another attempt. `cause` names what failed inside the step, as `penstock.run.root_cause` says.
-    `traceback` is that of the step's function, empty if there is none."""
+    """A step of a durable function failed in all its attempts, or its child execution ended with another status than
+    `completed`. `status` is the status of the step or child, and `type` is the type of the error. `final` is true if
+    the step raised an error that forbids another attempt. `cause` names the failure inside the step, as in
+    `penstock.run.root_cause`. `traceback` is the traceback of the step's function. It is empty if there is none."""
 
     def __init__(
         self,
@@ -221,11 +225,11 @@ class StepTimedOut(StepFailed):
 
 
 class ReplayMismatch(PenstockError):
-    """A durable function does not request the steps that its run has recorded: its code was changed, or is not
-    deterministic. Restore the code, or let the change apply to new runs only (`ctx.version`). `penstock replay ID
+    """The steps that a durable function requests differ from the recorded steps of its run: the code was changed, or is
+    not deterministic. Restore the code, or let the change apply to new runs only (`ctx.version`). `penstock replay ID
     --against FILE.py` tries the code."""
 
 
 class NothingAwaited(PenstockError):
-    """A durable function waits, and its attempt knows of nothing that would end the wait. The run fails instead of
-    waiting for ever. It is a defect of Penstock: report it with the code of the function."""
+    """A durable function waits, but nothing could end its wait. The run fails instead of waiting forever. This is a
+    defect of Penstock: report it with the code of the function."""

@@ -259,7 +259,7 @@ class Settings(BaseSettings):
             name = values.setdefault("name", runner_id)
             if name != runner_id:
                 raise ValueError(
-                    f"runner_id ({runner_id}) and name ({name}) are two words for one thing: set one of them"
+                    f"runner_id ({runner_id}) and name ({name}) are the same setting: set only one of them"
                 )
         return values
 
@@ -299,8 +299,9 @@ class Settings(BaseSettings):
     def _open_to_this_machine_alone(self) -> Self:
         if self.api_access == "open" and self.api_host not in LOOPBACK:
             raise ValueError(
-                f"api_access is open, and api_host ({self.api_host}) is not a loopback address: anybody who reaches it could "
-                "do anything. Leave api_access out, and make tokens with `penstock tokens create`"
+                f"api_access is open, but api_host ({self.api_host}) is not a loopback address: every "
+                "program that can reach the API would have all rights. Unset api_access, and create "
+                "tokens with `penstock tokens create`"
             )
         return self
 
@@ -308,10 +309,10 @@ class Settings(BaseSettings):
     def _knows_its_provider(self) -> Self:
         if self.oidc_issuer is not None:
             if not is_tls_or_local(self.oidc_issuer):
-                raise ValueError("oidc_issuer should be an https address: what it says is believed")
+                raise ValueError("oidc_issuer must be an https address, since Penstock trusts its answers")
             for name in ("oidc_client_id", "oidc_client_secret", "api_address"):
                 if getattr(self, name) is None:
-                    raise ValueError(f"oidc_issuer is set, and {name} is not: the provider asks for it")
+                    raise ValueError(f"oidc_issuer is set, but {name} is not: the provider requires it")
         return self
 
     @model_validator(mode="after")
@@ -319,7 +320,8 @@ class Settings(BaseSettings):
         if self.stale_threshold < 3 * self.heartbeat_interval:
             raise ValueError(
                 f"stale_threshold ({self.stale_threshold:g} s) must be at least 3 x heartbeat_interval "
-                f"({self.heartbeat_interval:g} s): one lost heartbeat must not cost a worker its work"
+                f"({self.heartbeat_interval:g} s): a single missing heartbeat must not count as the loss "
+                "of a worker"
             )
         if self.sweep_interval >= self.stale_threshold:
             raise ValueError(

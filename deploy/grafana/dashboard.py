@@ -73,7 +73,7 @@ ROWS: dict[str, tuple[Plot, ...]] = {
         Plot("Slots by route", "What the workers of a route can run at once.", "short", whole("route_slots", "route")),
         Plot("Free slots", "By worker.", "short", {"{{instance}}": "penstock_free_slots"}),
         Plot("Services", "Those that live.", "short", {"{{kind}} {{state}}": "max by (kind, state) (penstock_processes)"}),
-        Plot("Lost", "Services that ended without a word, attempts lost with them, results refused.", "short", {
+        Plot("Lost", "Lost executors and workers, attempts lost with them, results refused.", "short", {
             "services": "sum(increase(penstock_processes_lost_total[$__rate_interval]))",
             "attempts": "sum(increase(penstock_recovered_total[$__rate_interval]))",
             "refused": "sum(increase(penstock_claims_lost_total[$__rate_interval]))",

@@ -1,4 +1,4 @@
-"""docs/reference/actions.md: what may be said of an action."""
+"""docs/reference/actions.md: the options of an action."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.language.policies.policies import Recovery, RetryPolicy, Timeouts
 
 HEAD = '''# Actions, retries, times
 
-This page is written by `docs/written` from the models that check what you write.
+This page is written by `docs/written` from the models that check actions.
 
 ```python
 # bank.py
@@ -42,18 +42,18 @@ $ penstock run bank.pay customer=ada order=7 --wait
 "ada paid order 7 in EUR"
 ```
 
-The parameters are those of the function, checked by their annotations; a default makes one optional. An `async def` runs in the
-worker's event loop, a `def` in a thread. In YAML the same options stand beside `function`, `command`, `url` or `image`
-([packs](packs.md)).
+The parameters of the action are the parameters of the function, and are checked against its annotations. A parameter with a default is
+optional. An `async def` function runs in the event loop of the worker, and a `def` function in a thread. In YAML, write the same options
+beside `function`, `command`, `url` or `image` ([packs](packs.md)).
 
 ## Options of an action
 
-`ref`, `pack` and `description` say what it is called and for what it is; the rest is:
+`ref` or `pack` sets the name of the action, and `description` its purpose. The other options are:
 
 '''
 SHORT = """
-Short forms: `timeout` for `timeouts.attempt`, `on_worker_loss` and `max_recoveries` for those of `recovery`. An option that there
-is not is refused, with the one that was probably meant.
+Short forms: `timeout` means `timeouts.attempt`, and `on_worker_loss` and `max_recoveries` mean the options of `recovery` with these names.
+An unknown option is refused, with a suggestion.
 
 """
 PARTS: tuple[tuple[str, type], ...] = (

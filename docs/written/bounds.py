@@ -18,11 +18,11 @@ HEAD = f"""# Bounds
 This page lists each way by which a value comes into Penstock or is stored there, and how large the value may be. It is written from
 `common/penstock/bounds.py`, whose numbers the checks use.
 
-- **bytes** are those of the value as JSON without spaces. *cap* is the setting `PENSTOCK_PAYLOAD_CAP` ({PAYLOAD_CAP:,} bytes by default),
+- **bytes** is the size of the value as JSON without spaces. *cap* is the setting `PENSTOCK_PAYLOAD_CAP` ({PAYLOAD_CAP:,} bytes by default),
   and *64 cap* is 64 times as much. Messages and tracebacks are counted in characters.
-- **items** are those of a fan-out. For a schema they are the schemas inside it.
+- **items** is the number of items of a fan-out. For a schema, it is the number of schemas inside it.
 - **depth** is the number of objects and arrays inside one another.
-- **steps** are those of the check against a schema: one keyword at one value is a step. {CHECK_STEPS:,} steps take 0.3 seconds of a
+- **steps** is the number of steps of the check against a schema. Each keyword that is applied to a value is a step. {CHECK_STEPS:,} steps take 0.3 seconds of a
   processor at most, where that was measured. A value that needs more is refused with [CheckTooCostly](errors/CheckTooCostly.md).
 - An empty cell is a bound that does not apply.
 
@@ -30,12 +30,12 @@ This page lists each way by which a value comes into Penstock or is stored there
 |---|---|---|---|---|---|
 """
 FOOT = f"""
-All patterns of a schema together have {PATTERNS_CAP:,} characters at most, and each pattern counts 64 more than it has. One pattern has
-{GROUPS_CAP:,} groups at most. [Decision 0041](../decisions/0041-checks-under-a-budget.md) has the reasons.
+All patterns of a schema together have at most {PATTERNS_CAP:,} characters. Each pattern counts as 64 characters more than it has. One
+pattern has at most {GROUPS_CAP:,} groups. [Decision 0041](../decisions/0041-checks-under-a-budget.md) has the reasons.
 
 ## A value over a bound
 
-It is never tried again.
+Penstock never tries again to store such a value.
 
 | over a bound | what happens |
 |---|---|

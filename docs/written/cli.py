@@ -13,13 +13,14 @@ from penstock.cli import PARTS, app
 
 HEAD = """# Commands
 
-This page is written by `docs/written` from the command line itself. `penstock COMMAND --help` says the same. Nearly every command takes
-`--json`: one document a line, for programs.
+This page is written by `docs/written` from the command line itself. `penstock COMMAND --help` says the same. Nearly every command has the
+option `--json`, which prints one JSON document on each line.
 
-Exit codes: 0 done · 1 an error, which is explained · 2 wrong usage · 3 servers were not ready in time · 130 interrupted.
+Exit codes: 0 success · 1 an explained error · 2 wrong usage · 3 the servers were not ready in time · 130 interrupted.
 
-TAB completes commands, options and names (actions, rules, schedules, workers, the newest executions, ...) once the shell is told: `eval "$(penstock completion bash)"` in ~/.bashrc, the same with `zsh` in
-~/.zshrc, or `penstock completion fish | source` in fish's configuration.
+The TAB key can complete commands, options and names (actions, rules, schedules, workers, the newest executions, ...). To set this up, add
+`eval "$(penstock completion bash)"` to ~/.bashrc, the same line with `zsh` to ~/.zshrc, or `penstock completion fish | source` to the
+configuration of fish.
 """
 
 

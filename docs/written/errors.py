@@ -12,9 +12,10 @@ from penstock.cli.reported_errors import REPORTED
 
 HEAD = """# Errors
 
-This page is written by `docs/written` from `penstock.errors`. Every error has a `message` that says what is wrong, and mostly a `hint`
-that says what to do next; commands print both, and name `penstock explain`, which tells more, and end with exit code 1; the [HTTP API](../api.md) sends both as a problem whose `type`
-ends with the name of the class. All of them are `penstock.PenstockError`s.
+This page is written by `docs/written` from `penstock.errors`. Every error has a `message` with the fault, and most have a
+`hint` with the next step. Commands print both, name the `penstock explain` command with further help, and end with exit code 1. The
+[HTTP API](../api.md) sends both as a problem whose `type` ends with the name of the class. All classes are derived from
+`penstock.PenstockError`.
 
 ```python
 from penstock import Client, PenstockError
@@ -32,10 +33,12 @@ async with Client.connect() as client:
 FOOT = """
 ## In an action
 
-What an action raises ends its attempt as `failed`, with the name of the class as `error.type`; the [retry policy](actions.md#retry) decides
-whether another attempt follows. These steer instead: `Retry`, `NonRetryable`, `Defer`, `AskInquiry` ([Python](python.md)).
+An exception that an action raises ends its attempt as `failed`, with the name of its class as `error.type`. The
+[retry policy](actions.md#retry) decides whether another attempt follows. Four exceptions control what happens next instead: `Retry`,
+`NonRetryable`, `Defer` and `AskInquiry` ([Python](python.md)).
 
-Executors and workflows report failures by a name, too. `penstock explain HttpStatus` tells more.
+Task executors and workflows also report failures under a name of the following table. `penstock explain` explains each of them, for
+example `penstock explain HttpStatus`.
 
 | `error.type` | what it means | what to do |
 |---|---|---|

@@ -12,37 +12,37 @@ from penstock.language.expressions.budget import MAX_RANGE, MAX_SOURCE, MAX_STEP
 
 HEAD = f"""# Expressions and templates
 
-This page is written by `docs/written`; every value on it was computed when it was written, and a test computes it again.
+This page is written by `docs/written`. Every value in the tables was computed by Penstock, and a test checks it.
 
-A **condition** is a bare expression (`when: payload.amount > 100`). A **template** is a text with `{{{{ }}}}` in it: alone it gives the
-value itself (`"{{{{ payload.items }}}}"` is a list), within other text it becomes text (`"Order {{{{ payload.id }}}}"`). The language is
-Jinja2's, in a sandbox: nothing is read from the network, the files or the clock.
+A **condition** is a bare expression (`when: payload.amount > 100`). A **template** is a text with `{{{{ }}}}` in it. If
+the text is a single expression, the result is its value (`"{{{{ payload.items }}}}"` is a list). Otherwise the result is a text
+(`"Order {{{{ payload.id }}}}"`). The language is that of Jinja2, in a sandbox: an expression cannot read the network, files or the clock.
 
 | | |
 |---|---|
 | values | `7`, `1.5`, `"text"`, `true`, `false`, `none`, `[1, 2]`, `{{"a": 1}}` |
 | parts | `payload.customer.id`, `payload["first name"]`, `items[0]`, `name[:10]` |
-| reckoning | `+ - * / // % **`, `~` joins texts |
-| comparing | `== != < <= > >=`, `in`, `not in`, `is` with a test, `and or not` |
-| choosing | `"big" if payload.amount > 100 else "small"` |
+| arithmetic | `+ - * / // % **`, `~` joins texts |
+| comparison | `== != < <= > >=`, `in`, `not in`, `is` with a test, `and or not` |
+| choice | `"big" if payload.amount > 100 else "small"` |
 | filters | `names \\| sort \\| first`; arguments in parentheses |
 | blocks | `{{% if %}}`, `{{% for %}}`, `{{% set %}}` in templates |
 
-**Which names there are** depends on the place: a rule sees `payload` and `event`; a schedule `scheduled_time` and
-[the rest](../schedules.md#what-a-run-is-told); a task of a workflow `parameters`, `vars`, `tasks`, `item`
-[and more](../workflows.md#variables-and-context). A name that is not there is an error, not an empty text; `x | default(...)` says what
-to take instead.
+**The available names** depend on the place. A rule has `payload` and `event`. A schedule has `scheduled_time` and
+[others](../schedules.md#what-a-run-is-told). A task of a workflow has `parameters`, `vars`, `tasks`, `item`
+[and others](../workflows.md#variables-and-context). An unknown name is an error, and not an empty text. Use `x | default(...)` to give a
+value for a missing name.
 
 **Bounds:** {MAX_SOURCE:,} characters of source, {MAX_STEPS:,} steps a rendering, {MAX_TEXT:,} characters of a text,
-{MAX_RANGE:,} items of a range. They are counted and not timed: the same expression does the same on every machine. There are no regular
-expressions, as those can take for ever: use `startswith`, `endswith`, `in`, `split`, `replace`.
+{MAX_RANGE:,} items of a range. The bounds count steps, not time, so an expression has the same result on every machine. Regular
+expressions are not available, since some of them take too long. Use `startswith`, `endswith`, `in`, `split` and `replace`.
 """
 
 
 def page() -> str:
     text = HEAD
     for title, examples in (("Filters", FILTERS), ("Functions", FUNCTIONS), ("Tests", TESTS)):
-        text += f"\n## {title}\n\n| name | example | gives |\n|---|---|---|\n"
+        text += f"\n## {title}\n\n| name | example | result |\n|---|---|---|\n"
         text += "".join(
             f"| `{_cell(name)}` | `{_cell(example)}` | `{_cell(shown(example))}` |\n"
             for name, example in examples.items()

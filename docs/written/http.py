@@ -25,8 +25,8 @@ Linked = Callable[[str], str]
 """Names of models as links to their headings."""
 HEAD = """# HTTP routes
 
-This page is written by `docs/written` from the API's own description, which it serves as OpenAPI 3.1 at `/api/v1/openapi.json` and as a page at
-`/docs`. What goes for all of them: [HTTP API](../api.md).
+This page is written by `docs/written` from the description that the API itself serves: as OpenAPI 3.1 at `/api/v1/openapi.json`, and as
+a page at `/docs`. [HTTP API](../api.md) describes the rules that apply to all routes.
 """
 PARAMETERS = "| parameter | in | takes | |\n|---|---|---|---|\n"
 FIELDS = "| field | is | |\n|---|---|---|\n"

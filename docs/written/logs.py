@@ -16,19 +16,19 @@ TYPES = {str: "text", int: "integer", float: "number", list: "list", dict: "obje
 
 HEAD = """# Logs
 
-This page is written by `docs/written` from the code. Services log one event a line on standard error: JSON, or for people on a terminal
-(`PENSTOCK_LOG_FORMAT`). What libraries log there has the same form, with their text as `event` and their `logger`. What *actions* print
-and log is not here: it is kept with their executions (`penstock logs ID`).
+This page is written by `docs/written` from the code. Services write one line for each log event to standard error, as JSON, or
+as text for a terminal (`PENSTOCK_LOG_FORMAT`). Lines of libraries have the same form: `event` is their text, and `logger` is the name of
+their logger. The output and the logs of *actions* are stored with their executions instead (`penstock logs ID`).
 
     {"event": "worker.claim_lost", "level": "warning", "execution_id": "01a2...", "attempt": 1,
      "service": "worker", "replica": "web-3", "replica_id": "01a2...", "timestamp": "2026-11-22T10:00:00.000000Z"}
 
-One name means one thing, of one type, in all lines; fields may be added.
+A field has the same meaning and the same type in all lines. Later versions may add fields.
 
-**Searching them** (Loki, Elasticsearch and others): `event` is what a line is to be found and counted by. It is one of the names
-below, which change only with the changelog, never a sentence; what a library said has a `logger`. So `service`, `level` and, where there is no
-`logger`, `event` are few and fit as labels or keywords; names and ids (`replica`, `execution_id`, `trace_id`) are many, and belong into
-the line. Addresses are logged without their passwords.
+**To search the logs** (Loki, Elasticsearch and others), select and count lines by `event`. In lines of Penstock it is one of the names
+below, and a change of a name is noted in the changelog. Lines of libraries have a `logger`, and a sentence as `event`. The fields
+`service` and `level`, and `event` in lines without a `logger`, have few values, so they are suitable as labels or keywords. Names and ids
+(`replica`, `execution_id`, `trace_id`) have many values, so leave them in the line. Addresses are logged without their passwords.
 
     {service="worker"} | json | event="worker.claim_lost" | execution_id="01a2..."
 """
@@ -75,7 +75,7 @@ def page() -> str:
             _table(log_line_schema.ALWAYS),
             "\n## Fields of the process and of libraries\n\n",
             _table(log_line_schema.OF_THE_PROCESS),
-            "\n## Fields of a run\n\nIn whatever is logged while an action runs, and where a line is about an execution.\n\n",
+            "\n## Fields of a run\n\nLines have these fields if they are logged while an action runs, or are about an execution.\n\n",
             _table(log_line_schema.OF_A_RUN),
             "\n## Other fields\n\n",
             _table(log_line_schema.OF_AN_EVENT),

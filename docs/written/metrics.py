@@ -10,24 +10,27 @@ from penstock.messaging.metric_list import Described
 
 HEAD = """# Metrics
 
-This page is written by `docs/written` from `common/penstock/messaging/metric_list.py`; `/metrics` says the same. All begin with `penstock_`.
-Counters end with `_total` and count since the process started; a histogram has `_bucket`, `_sum` and `_count`, in seconds where its
-name says so. Where they are found, what to alert on, and the dashboard: [health, metrics and logs](../metrics.md).
+This page is written by `docs/written` from `common/penstock/messaging/metric_list.py`; `/metrics` has the same
+descriptions. All names begin with `penstock_`. A counter ends with `_total` and counts from the start of the process. A histogram has
+`_bucket`, `_sum` and `_count`; its values are seconds if its name ends with `_seconds`. For ports, alerts and the dashboard, see
+[health, metrics and logs](../metrics.md).
 """
 ALL_ALIKE = (
-    "All executors show the same numbers: take the `max` over them, not the `sum`. What is counted goes on whichever of them "
-    "measures. 200 actions have numbers of their own, the rest is `other`."
+    "All executors show the same numbers: use the `max` over the executors, not the `sum`. A counter goes on if another "
+    "executor takes over the measurement. At most 200 actions are counted separately, and all others as `other`."
 )
-OF_ALL_SCHEDULES = "The same, measured once a minute. See [schedules](../schedules.md)."
+OF_ALL_SCHEDULES = (
+    "All executors show the same numbers, measured once a minute. See [schedules](../schedules.md)."
+)
 SECTIONS: Mapping[str, tuple[str, Mapping[str, Described]]] = {
     "Every service": ("", metric_list.OF_ALL),
-    "Executors": ("What this replica did.", metric_list.OF_EXECUTORS),
-    "Executors, of schedules": ("What this replica did.", metric_list.OF_FIRES),
+    "Executors": ("Each executor counts its own work.", metric_list.OF_EXECUTORS),
+    "Executors, of schedules": ("Each executor counts its own work.", metric_list.OF_FIRES),
     "Executors, of the installation as a whole": (ALL_ALIKE, metric_list.OF_THE_INSTALLATION),
     "Executors, of all schedules": (OF_ALL_SCHEDULES, metric_list.OF_ALL_SCHEDULES),
     "Workers": ("", metric_list.OF_WORKERS),
     "APIs": (
-        "With a [standby to read from](../how-to/clusters.md#read-from-a-standby).",
+        "An API has these metrics if it reads from [a standby](../how-to/clusters.md#read-from-a-standby).",
         metric_list.OF_APIS,
     ),
 }
@@ -40,7 +43,7 @@ def page() -> str:
 def _section(heading: str, said: str, metrics: Mapping[str, Described]) -> str:
     intro = f"{said}\n\n" if said else ""
     rows = "".join(_row(name, one) for name, one in metrics.items())
-    return f"\n## {heading}\n\n{intro}| metric | kind | labels | says |\n|---|---|---|---|\n{rows}"
+    return f"\n## {heading}\n\n{intro}| metric | kind | labels | description |\n|---|---|---|---|\n{rows}"
 
 
 def _row(name: str, one: Described) -> str:

@@ -16,7 +16,7 @@ from penstock.language.workflows.task import Inquiry, ItemFailures, Task, Transi
 
 HEAD = """# Packs
 
-This page is written by `docs/written` from the models that check what you write.
+This page is written by `docs/written` from the models that check packs.
 
 A pack is a folder with a `pack.yaml`, or a single YAML file. `penstock apply FOLDER` registers it, and
 `penstock worker --module FOLDER` runs its actions.
@@ -45,14 +45,15 @@ limits:
   few: {max: 5}
 ```
 
-Names in a pack stand without the pack's own in front: `shout` is `stock.shout`. A section may stand in `pack.yaml`, in a file
-of its name (`rules.yaml`), or in a folder of its name with a file for each entry (`rules/shout_deliveries.yaml`). All faults of all files
-are told at once, with file, line and what was probably meant; then nothing is stored. In a folder that is not a pack itself, Python files, YAML
-files and folders are looked at, but for Compose files and what begins with a dot.
+Inside a pack, names are written without the name of the pack: `shout` means `stock.shout`. A section is in `pack.yaml`, in a file
+named like the section (`rules.yaml`), or in a folder named like the section with a file for each entry
+(`rules/shout_deliveries.yaml`). If a file has a fault, nothing is stored. All faults of all files are reported at once, with file, line
+and a suggestion. If the folder is not a pack itself, Penstock reads its Python files, YAML files and folders. It skips Compose files, and
+names that begin with a dot.
 
 """
-ACTION = """An action says **what to run**, in one of these ways: `function: module:name` (Python of the pack's folder), `command: [program,
-argument]`, `url: https://...`, `image: name:tag`, or `executor:` with its `options`. Beside that:
+ACTION = """An action names its **code** in one of these ways: `function: module:name` (Python in the folder of the pack), `command: [program,
+argument]`, `url: https://...`, `image: name:tag`, or `executor:` with its `options`. It also has these options:
 
 | option | takes | default | |
 |---|---|---|---|

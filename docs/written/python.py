@@ -19,9 +19,9 @@ from tests.house_rules import PUBLIC
 
 HEAD = """# Python
 
-These pages are written by `docs/written`: every name that `penstock` and `penstock.testing` export, with its signature, what its code
-says, the errors that it raises, and an example that a test runs. Objects that you get, and do not create, have pages as well. The last
-table has the modules for [packages of your own](../extending.md).
+These pages are written by `docs/written`. Each name that `penstock` and `penstock.testing` export has a page with its signature, its
+description, the errors that it raises, and an example that a test runs. Classes that Penstock creates and returns have pages, too. The
+last table has the modules for [packages of your own](../extending.md).
 """
 RETURNED: Mapping[str, str] = {
     "Breakers": "penstock.client.breakers",

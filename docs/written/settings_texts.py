@@ -4,13 +4,12 @@ from __future__ import annotations
 
 HEAD = """# Configuration
 
-This page is written by `docs/written` from `common/penstock/settings.py`. Everything is set by environment variables. Each process reads
-them once, when it starts, and refuses what it does not know: a misspelt `PENSTOCK_...` is an error that names it, not a default. One that
-is empty is as good as unset. Without any, `penstock dev` runs all of Penstock on an embedded PostgreSQL in the
-folder `.penstock`.
+This page is written by `docs/written` from `common/penstock/settings.py`. All settings are environment variables. Each process
+reads them once, at its start. An unknown variable `PENSTOCK_...` is an error, so a misspelled setting is not ignored. An empty variable
+counts as unset. If no variable is set, `penstock dev` runs all of Penstock on an embedded PostgreSQL in the folder `.penstock`.
 
-Durations are seconds, and may have a fraction. Set the same values for all executors and workers of an installation, save those under
-*This process* and *Worker*.
+Durations are seconds, and may have a fraction. All executors and workers of an installation need the same values, except for the settings
+under *This process* and *Worker*.
 
 """
 SECTIONS = {
@@ -65,7 +64,7 @@ SECTIONS = {
 }
 """Settings by the heading that they stand under."""
 SAID = {
-    "Secrets": "One of these, for workers, the API and the command line alike, where there are [secrets](secrets.md):"
+    "Secrets": "If you use [secrets](secrets.md), set one of these variables to the same value for workers, the API and the command line:"
 }
 """What is said of all that stand under a heading."""
 
@@ -96,28 +95,28 @@ SEE = {
 
 FOOT = """## The command line
 
-These are read by commands alone:
+Only commands read these variables:
 
 | variable | what it is |
 |---|---|
-| `PENSTOCK_SERVER` | The [API that commands ask](api.md#the-command-line-and-python-over-http) instead of the database: `penstock --server`. |
-| `PENSTOCK_TOKEN` | The token that goes with it. |
-| `PENSTOCK_PROFILE` | Server and token by a name in `~/.config/penstock/profiles.toml`: `penstock --profile`. |
-| `PENSTOCK_PLAIN_HTTP` | `1`: a server without TLS may be on another machine. |
+| `PENSTOCK_SERVER` | The [API that commands call](api.md#the-command-line-and-python-over-http) instead of the database, as `penstock --server` does. |
+| `PENSTOCK_TOKEN` | The token for this API. |
+| `PENSTOCK_PROFILE` | The name of a profile in `~/.config/penstock/profiles.toml`, with a server and a token, as in `penstock --profile`. |
+| `PENSTOCK_PLAIN_HTTP` | `1`: commands may call a server on another machine without TLS. |
 
 ## Not settings
 
 | variable | what it is |
 |---|---|
-| `PENSTOCK_HOME` | The folder of the embedded server: of `penstock dev` and `demo`, and for commands and clients that join it; by default `.penstock` below the current folder. |
-| `PENSTOCK_TEST_DATABASE_URL`, `PENSTOCK_TEST_BROKER_URL` | Servers for `make test`, in place of private ones. |
-| `PENSTOCK_TEST_POSTGRES_BIN`, `PENSTOCK_TEST_RABBITMQ_SCRIPT` | A `bin` folder of PostgreSQL and a `rabbitmq-server` for `make test` to start its private servers from, to try another version. Any other `PENSTOCK_TEST_...` is left alone too. |
+| `PENSTOCK_HOME` | The folder of the embedded server, for `penstock dev` and `penstock demo` and for the commands and clients that use this server. The default is `.penstock` in the current folder. |
+| `PENSTOCK_TEST_DATABASE_URL`, `PENSTOCK_TEST_BROKER_URL` | The servers for `make test`. By default, the tests start private servers. |
+| `PENSTOCK_TEST_POSTGRES_BIN`, `PENSTOCK_TEST_RABBITMQ_SCRIPT` | The `bin` folder of a PostgreSQL and the path of a `rabbitmq-server`, from which `make test` starts its private servers. Use them to test with other versions. Penstock ignores all other variables `PENSTOCK_TEST_...`. |
 
-A program that an action runs finds these in its environment, see [task executors](task-executors.md):
+A program that an action runs has these variables in its environment ([task executors](task-executors.md)):
 `PENSTOCK_ACTION`, `PENSTOCK_ATTEMPT`, `PENSTOCK_ATTEMPT_TOKEN`, `PENSTOCK_CONTEXT`, `PENSTOCK_EXECUTION_ID`,
 `PENSTOCK_IDEMPOTENCY_TOKEN`, `PENSTOCK_MAX_ATTEMPTS`, `PENSTOCK_NAMESPACE`, `PENSTOCK_PARAMS`, `PENSTOCK_ROOT_ID`,
 `PENSTOCK_TASK`, `PENSTOCK_TIMEOUT`, `PENSTOCK_WORKFLOW_ID`.
 
-What concerns one action (retries, timeouts, limits, route) is declared with it, not here.
-`penstock doctor` checks what these settings lead to, and says what to do.
+Retries, timeouts, limits and the route of an action are options of the action, and not settings.
+`penstock doctor` checks the installation with these settings, and says what to correct.
 """

@@ -11,8 +11,8 @@ HEAD = f"""# System events
 This page is written by `docs/written` from the table of system triggers. [Alerts from events](../how-to/alerts-from-events.md) shows rules that use
 them.
 
-Penstock writes an event of these triggers in the transaction of the move that it is about, and only if an enabled rule asks for it: a rule
-of that tenant, or of all tenants. A task that waits for such an event (`wait_for_event`) asks too. No client can publish one.
+Penstock writes these events in the transaction of the change that they report. It writes an event only if an enabled rule of its tenant,
+or of all tenants, has its trigger, or if a task waits for it (`wait_for_event`). Clients cannot publish events of these triggers.
 
 `version` is {VERSION}. It rises when a field is renamed or removed, or changes its meaning. A new field does not change it. Instants are ISO 8601 in
 UTC with microseconds. A field with a question mark may be null.

@@ -6,33 +6,40 @@ from penstock.tracing.spans import ATTRIBUTES, SPANS
 
 HEAD = """# Traces
 
-This page is written by `docs/written` from `penstock.tracing.spans`. [How to switch tracing on](../how-to/tracing.md).
+This page is written by `docs/written` from `penstock.tracing.spans`. To turn tracing on, see [tracing](../how-to/tracing.md).
 
-All spans of what an event or a start has caused are in one trace. Ids of spans are made of the ids of what they tell of
-([decision 23](../decisions/0023-traces-live-in-rows.md)), so whoever sends a span has to know nothing of who began it. A process that
-dies may take the spans with it that it has not sent; a batch that is handled again may send some of its spans again, under the same ids.
+One trace contains all spans that an event or a start has caused. The id of a span is computed from the id of its row, such as the
+execution ([decision 23](../decisions/0023-traces-live-in-rows.md)). So the process that sends a span needs no data from the process that
+began it. If a process dies, spans that it has not sent may be lost. If a batch is handled again, some spans may be sent twice, under the
+same ids.
 
-| span | kind | below | lasts |
+| span | kind | parent | duration |
 |---|---|---|---|
 """
 LINKS = """
-**Links.** The span of a task's execution is linked to those of the tasks that it came after (the first hundred, of a task with many
-items): a join has several. That of a re-run is linked to the execution that it runs once more. A re-run, a fire of a schedule, and an
-event from outside without a `traceparent` or from a poll trigger each begin a trace, if the sampler takes it.
+**Links.** The span of a task's execution is linked to the spans of the tasks before it. Of a task with items, the first hundred items are
+linked. The span of a rerun is linked to the span of the first run. A new trace begins with a rerun, a fire of a schedule, an event of a
+poll trigger, and an event from outside without a `traceparent`, if the sampler selects it.
 
-**Errors.** A span has the status `Error`, with the message, where an execution did not complete, an attempt or a step failed, or the
-parameters of a rule could not be rendered.
+**Errors.** A span has the status `Error` and the message if its execution did not complete, its attempt or step failed, or the parameters
+of its rule could not be computed.
 
-**Clocks.** The span of an execution is timed by the database's clock, all others by that of the process that sends them.
+**Clocks.** The times of an execution's span come from the clock of the database. The times of all other spans come from the clock of the
+process that sends them.
 
-**Where it is carried.** `traceparent` and `tracestate` ([W3C Trace Context](https://www.w3.org/TR/trace-context/)) come with the headers
-of an event over AMQP or of a request to the API, or with the current span of a Python client. They are kept in the rows of events and
-executions, and go on to actions: as the current span in `async`, `thread` and `process`, as headers of `http`, as `TRACEPARENT` and
-`TRACESTATE` in the environment of commands and Kubernetes jobs. What is not sampled carries nothing.
+**Propagation.** Penstock reads `traceparent` and `tracestate` ([W3C Trace Context](https://www.w3.org/TR/trace-context/)) from the
+headers of an AMQP event or an API request. From a Python client, it takes the current span. The context is stored with events and
+executions, and passed on to actions:
+
+- as the current span in the task executors `async`, `thread` and `process`,
+- as headers of requests of `http`,
+- as `TRACEPARENT` and `TRACESTATE` in the environment of commands and Kubernetes jobs.
+
+An execution that is not sampled passes on no context.
 
 ## Attributes
 
-| attribute | what it is | of |
+| attribute | meaning | spans |
 |---|---|---|
 """
 

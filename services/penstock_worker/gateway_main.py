@@ -66,8 +66,8 @@ async def work_over_gateway(
         if not runnable:
             raise ConfigurationError(
                 "none of these actions can run on a worker that calls a gateway",
-                hint="Durable functions and actions with batches need a worker with PENSTOCK_DATABASE_URL. "
-                "The log names what was left out.",
+                hint="Durable functions and actions with batches need a worker with PENSTOCK_DATABASE_URL. The "
+                "log names the omitted actions.",
             )
         worker = Identity(
             new_id(), "worker", settings.name, serves, sorted(runnable), carries, settings.concurrency
@@ -181,7 +181,7 @@ def _route_executor(settings: Settings, routes: list[str]) -> str | None:
     names = {settings.route_executors.get(route) for route in routes}
     if len(names) > 1:
         raise ConfigurationError(
-            "the routes of a worker that calls a gateway have one task executor",
+            "all routes of a worker that calls a gateway must have the same task executor",
             hint="Set the same one for each of its routes in PENSTOCK_ROUTE_EXECUTORS, or start a worker for each.",
         )
     return names.pop()

@@ -47,8 +47,9 @@ async def serve(
     definitions = load_all(settings.modules)
     if not definitions.actions:
         raise ConfigurationError(
-            "a worker needs actions to run",
-            hint="Name them: `penstock worker --module FILE.py` (or a folder of YAML packs), or PENSTOCK_MODULES.",
+            "this worker has no actions to run",
+            hint="Name the files of its actions: `penstock worker --module FILE.py` (or a folder of YAML "
+            "packs), or PENSTOCK_MODULES.",
         )
     refuse_unknown_executors(definitions.actions.values(), settings.executors)
     if server is not None:

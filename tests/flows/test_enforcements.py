@@ -78,7 +78,7 @@ async def test_enforcements_are_listed_by_rule_event_and_status(house: Installat
     assert (first + rest, end) == (rows, None)
     others, _ = await listed(house.session, EnforcementFilter(tenants={"acme"}))
     assert others == []
-    with pytest.raises(InvalidInput, match="is never 'done'"):
+    with pytest.raises(InvalidInput, match="'done' is not a status of an enforcement"):
         await listed(house.session, EnforcementFilter(status="done"))
     with pytest.raises(InvalidInput, match="is not a cursor of this list"):
         await listed(house.session, EnforcementFilter(), cursor="x")

@@ -126,7 +126,7 @@ async def test_operator_ends_a_wait(house: Installation, monkeypatch: pytest.Mon
     await is_waiting(house)
     assert f"penstock complete {id} --result" in (await house.client.why(id)).says
     neither = await penstock("complete", id)
-    assert (neither.code, "an outcome is a result or an error" in neither.err) == (1, True), neither
+    assert (neither.code, "an outcome has either a result or an error" in neither.err) == (1, True), neither
     completed = await penstock("complete", id, "--result", '{"n": 7}', "--by", "ada")
     assert completed.code == 0, completed
     assert await house.client.result(id, timeout=20) == {"n": 7}

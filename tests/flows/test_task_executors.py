@@ -118,5 +118,5 @@ def test_a_registered_executor_has_one_name_and_obeys_the_settings(noting: None)
     with pytest.raises(ConfigurationError, match="registered twice"):
         register_executor("noting", ThreadExecutor)
     register_executor("process", Noting)
-    with pytest.raises(ConfigurationError, match="'process' is a part of Penstock"):
+    with pytest.raises(ConfigurationError, match="Penstock itself has a task executor 'process'"):
         build(7, {})

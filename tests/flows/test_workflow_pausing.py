@@ -222,7 +222,10 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     [inner] = await house.rows("select id from execution where parent = $1", id)
     assert await listed_wait(house, id) == ("paused", "is paused", inner["id"])
     assert await listed_wait(house, inner["id"]) == ("paused", "is paused", inner["id"])
-    assert "Ready when it is resumed: two." in (await house.client.why(inner["id"])).all_details
+    assert (
+        "These tasks start when the workflow is resumed: two."
+        in (await house.client.why(inner["id"])).all_details
+    )
     assert f"Resume it with: penstock resume {id}" in (await house.client.why(inner["id"])).all_details
     assert (
         "is paused with the workflow around it by ada" in (await house.client.why(inner["id"])).says.lower()

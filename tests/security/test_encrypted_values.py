@@ -776,11 +776,11 @@ async def test_searching_encrypted_values_is_refused(house: Installation) -> Non
 
 async def test_polls_and_encryption_of_their_tenant_refuse_each_other(house: Installation) -> None:
     await encryption.encrypt(house.session, "public", by="ada")
-    with pytest.raises(DefinitionError, match="polls run as tenant public"):
+    with pytest.raises(DefinitionError, match="polls run in tenant public"):
         await house.apply(polled)
     await encryption.decrypt(house.session, "public")
     await house.apply(polled)
-    with pytest.raises(Conflict, match="poll triggers run as tenant public"):
+    with pytest.raises(Conflict, match="poll triggers run in tenant public"):
         await encryption.encrypt(house.session, "public", by="ada")
 
 

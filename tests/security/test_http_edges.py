@@ -118,7 +118,7 @@ async def test_request_with_two_hosts_is_refused(address: str) -> None:
     writer.close()
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b" 400 " in head.splitlines()[0]
-    assert json.loads(body)["detail"] == "a request has one Host header"
+    assert json.loads(body)["detail"] == "a request must have exactly one Host header"
 
 
 async def test_malformed_host_and_origin_are_refused(wire: httpx.AsyncClient) -> None:

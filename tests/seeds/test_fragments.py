@@ -110,7 +110,7 @@ def test_runner_id_and_runner_name_are_settings(monkeypatch: pytest.MonkeyPatch)
     assert settings.name == settings.runner_id == "runner-east-1a"
     assert settings.runner_name == "Production Runner (us-east-1a)"
     monkeypatch.setenv("PENSTOCK_NAME", "another")
-    with pytest.raises(ConfigurationError, match="two words for one thing"):
+    with pytest.raises(ConfigurationError, match="are the same setting"):
         environment.load()
 
 

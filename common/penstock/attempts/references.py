@@ -40,7 +40,7 @@ class References:
         ConfigurationError if this process lacks a master key or the result store."""
         if sealed_marks.KEY in owned.params:
             raise ConfigurationError(
-                f"the parameters of {owned.event.execution_id} are encrypted, and their key is not here",
+                f"the parameters of {owned.event.execution_id} are encrypted, and this worker lacks their key",
                 hint="Give the worker the master key that `penstock encryption list` names (PENSTOCK_SECRETS_KEY).",
             )
         if KEY in owned.params:

@@ -83,8 +83,8 @@ def _is_default(inquiry: Mapping[str, Any], of_store: Sequence[str]) -> bool:
 
 def _refusal(label: str) -> DefinitionError:
     return DefinitionError(
-        f"{label} holds a secret of the store, and would be shown with the run",
-        hint="Take something that is not a secret, such as the number of the order.",
+        f"{label} contains a stored secret, and would be shown with the execution",
+        hint="Use a value that is not a secret, such as the number of the order.",
     )
 
 

@@ -255,8 +255,8 @@ def _unwritable(reason: str) -> Exception:
 
     return ConfigurationError(
         f"standard output cannot be written: {reason}",
-        hint="Print to a file or a pipe that takes it; `> /dev/null` discards it. The command may have "
-        "done its work.",
+        hint="Redirect the output to a file or pipe that accepts it, or discard it with `> /dev/null`. The "
+        "command itself may have succeeded.",
     )
 
 

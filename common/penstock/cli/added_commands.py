@@ -23,8 +23,8 @@ def add_to(app: typer.Typer, ours: Collection[str]) -> None:
     for entry in installed:
         if entry.name in ours:
             raise ConfigurationError(
-                f"the package {_package(entry)} adds the command {entry.name!r}, which Penstock has itself",
-                hint=f"Uninstall it: pip uninstall {_package(entry)}.",
+                f"the package {_package(entry)} adds the command {entry.name!r}, but Penstock has a command of this name",
+                hint=f"Uninstall the package: pip uninstall {_package(entry)}.",
             )
         app.add_typer(_loaded(entry), name=entry.name)
     for command, package in PACKAGES.items():
@@ -62,7 +62,7 @@ def _unusable(entry: EntryPoint, reason: str) -> ConfigurationError:
     package = _package(entry)
     return ConfigurationError(
         f"the command {entry.name!r} of the package {package} cannot be loaded: {reason}",
-        hint=f"Install the version of {package} that fits this Penstock, or uninstall it.",
+        hint=f"Install a version of {package} that works with this version of Penstock, or uninstall the package.",
     )
 
 

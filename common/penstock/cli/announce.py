@@ -27,7 +27,9 @@ def announce(
     """Announce status changes to listening programs. An execution that reaches one of these statuses is announced as
     execution.status.STATUS. With enforcement.created among the names, each match of a rule is announced, too."""
     if off and statuses:
-        raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
+        raise InvalidInput(
+            "--off and statuses exclude each other", hint="Give either the names to announce, or --off."
+        )
     if off or statuses:
         announced = with_session(lambda session: store.announce(session, statuses or []))
     else:

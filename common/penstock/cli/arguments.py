@@ -38,8 +38,8 @@ def parse_id(word: str) -> UUID:
         return UUID(word)
     except ValueError:
         raise typer.BadParameter(
-            f"{word!r} is not an id, such as 0198c7a2-5b1e-7c3d-9f4a-2d6e8b0c1f35. "
-            "Pages show the last 8 characters of an id in lists, and the whole id on the page behind it."
+            f"{word!r} is not an id, such as 0198c7a2-5b1e-7c3d-9f4a-2d6e8b0c1f35. Lists on pages show "
+            "only the last 8 characters of an id. The page of the object shows the whole id."
         ) from None
 
 

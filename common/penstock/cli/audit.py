@@ -51,7 +51,9 @@ NamedTenant = Annotated[
 ]
 Heads = Annotated[
     list[str] | None,
-    typer.Option("--head", help="A head that was stored elsewhere, POSITION:SEAL. May be repeated."),
+    typer.Option(
+        "--head", help="A head that you stored outside of Penstock, POSITION:SEAL. May be repeated."
+    ),
 ]
 AT_ONCE = 500
 """The number of rows in one request to a collector."""
@@ -209,8 +211,8 @@ def _line(row: AuditedChange) -> Line:
 
 @audit.command()
 def head(json: Json = False) -> None:
-    """Print the end of the hash chain. Store this value elsewhere: with it you can prove
-    later that no earlier row was edited."""
+    """Print the end of the hash chain. Store this value outside of Penstock: with it you can prove later that no
+    earlier row was edited."""
     chain = with_session(store.chain)
     if chain is None:
         raise NotFound(
@@ -257,7 +259,7 @@ def _lines(file: Path) -> Iterator[Iterator[bytes]]:
     except OSError as error:
         raise InvalidInput(
             f"{file} cannot be read: {error.strerror or error}",
-            hint="Give a file that `penstock audit export` has written.",
+            hint="Name a file that `penstock audit export` has written.",
         ) from None
 
 
@@ -278,13 +280,13 @@ def _show(result: Verified, json: bool) -> None:
     for fault in result.faults:
         err.print(f"[red]{escape(fault)}[/red]")
     if not result.faults:
-        out.print(f"{result.rows:,} rows, from {result.first} to {result.last}, are as they were sealed.")
+        out.print(f"{result.rows:,} rows, from {result.first} to {result.last}, are unchanged.")
         out.print(f"head: {result.head}", markup=False)
     if result.unsealed:
         seconds = result.unsealed_for or 0
         err.print(f"[dim]{result.unsealed:,} rows are not sealed yet, the oldest for {seconds:.0f} s.[/dim]")
         if seconds > LATE:
-            err.print("An executor seals them within seconds: is one running?")
+            err.print("A running executor seals new rows within seconds. Check that an executor is running.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -60,7 +60,8 @@ def open_(
         str | None,
         typer.Option(
             "--for",
-            help="The time until a probe: 30m, 2h. By default there is no probe, and it stays open until it is closed by hand.",
+            help="The time until a probe: 30m, 2h. By default there is no probe, and the breaker stays open "
+            "until it is closed by hand.",
         ),
     ] = None,
     by: Annotated[str, typer.Option(help="The author, stored with the breaker.")] = ME,
@@ -80,10 +81,12 @@ def open_(
 def close(
     ref: Ref,
     parameters: Parameters = None,
-    at_once: Annotated[bool, typer.Option("--at-once", help="Release all that waits at once.")] = False,
+    at_once: Annotated[
+        bool, typer.Option("--at-once", help="Release all waiting executions at once.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Close a breaker. What waits is released gradually, first in, first out."""
+    """Close a breaker. Waiting executions are released gradually, first in, first out."""
     values = parse_params(parameters or [])
     by_either(lambda client: client.breakers.close(ref, values, at_once=at_once))
     if json:

@@ -38,10 +38,14 @@ def show(outcomes: Iterable[BulkOutcome], done: str, *, each: bool, json: bool) 
     elif not each:
         out.print(f"{counted.done:,} {done}.")
         for why, refusal in refusals[:SHOWN]:
-            err.print(f"[red]{refusal.count:,} left alone:[/red] {escape(why)} (such as {refusal.example})")
+            err.print(
+                f"[red]{refusal.count:,} left unchanged:[/red] {escape(why)} (such as {refusal.example})"
+            )
             if refusal.error.hint:
                 err.print(f"[dim]hint:[/dim]  {escape(refusal.error.hint)}")
         if len(refusals) > SHOWN:
-            err.print(f"[dim]and for {len(refusals) - SHOWN} other reasons; --json has all.[/dim]")
+            err.print(
+                f"[dim]More were left unchanged for {len(refusals) - SHOWN} other reasons. --json lists all.[/dim]"
+            )
     if refusals:
         raise typer.Exit(1)

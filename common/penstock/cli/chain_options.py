@@ -8,7 +8,9 @@ import typer
 
 MaxDepth = Annotated[
     int | None,
-    typer.Option(min=1, help="The longest chain of rules that may follow from it."),
+    typer.Option(
+        min=1, help="The maximum number of rules that may trigger each other in a chain because of it."
+    ),
 ]
 MaxDescendants = Annotated[
     int | None,

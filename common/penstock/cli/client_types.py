@@ -30,7 +30,9 @@ SUFFIXES = (".ts", ".mts", ".cts")
 
 
 def types(
-    file: Annotated[Path | None, typer.Argument(help="The file to write; without one it is printed.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="The file to write. Without a file, the module is printed.")
+    ] = None,
     language: Annotated[
         Language | None,
         typer.Option(help="The language of the module. Default: typescript for a file *.ts, else python."),
@@ -46,7 +48,7 @@ def types(
     """Write a module with the types of all actions and workflows. In Python it has a class for each pack: `await
     client.run(shop.charge.call(order=7))`. In TypeScript it types a client: `new Client<Actions>()`."""
     if file is None and check:
-        raise typer.BadParameter("Name the file, too.")
+        raise typer.BadParameter("With --check, also name the file.")
     if language is None:
         is_typescript = file is not None and file.suffix in SUFFIXES
         language = Language.TYPESCRIPT if is_typescript else Language.PYTHON
@@ -94,7 +96,7 @@ def _write(file: Path, module: str) -> None:
         file.write_text(module, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(
-            f"{file} cannot be written: {error}", hint="Name a file in a folder that is there."
+            f"{file} cannot be written: {error}", hint="Name a file in an existing folder."
         ) from None
 
 

@@ -68,9 +68,9 @@ def _needs_the_database(either: bool) -> None:
 
 def not_over_http() -> ConfigurationError:
     return ConfigurationError(
-        "this command works on the database itself, and not over HTTP",
-        hint="Leave out --server and --profile (PENSTOCK_SERVER, PENSTOCK_PROFILE) where the database can be reached; "
-        "or see /docs of the server, which may have a route for it.",
+        "this command only works on the database, and not over HTTP",
+        hint="Run the command without --server and --profile (PENSTOCK_SERVER, PENSTOCK_PROFILE), on a machine "
+        "that can reach the database. The page /docs of the server may list a route for the same purpose.",
     )
 
 

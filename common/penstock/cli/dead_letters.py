@@ -101,7 +101,9 @@ def show(
         return
     details = {name: value for name, value in asdict(letter).items() if name not in ("body", "cut_from")}
     fields({"dead letter" if name == "id" else name: value for name, value in details.items()})
-    cut = f": only the beginning of {letter.cut_from:,} bytes was kept" if letter.cut_from is not None else ""
+    cut = (
+        f": of {letter.cut_from:,} bytes, only the beginning was kept" if letter.cut_from is not None else ""
+    )
     out.print(f"[dim]body{cut}[/dim]")
     out.print(letter.body, markup=False, highlight=False)
 
@@ -151,13 +153,13 @@ def drop(
 def _chosen(ids: list[UUID] | None, queue: str | None, reason: str | None, every: bool) -> LetterFilter:
     if not (ids or queue or reason or every):
         raise InvalidInput(
-            "nothing is selected", hint="Name them, or give --queue or --reason, or say --all."
+            "nothing is selected", hint="Give the ids of dead letters, or --queue or --reason, or --all."
         )
     return LetterFilter(ids or None, queue, reason)
 
 
 def _missing() -> NotFound:
-    return NotFound("no such dead letter", hint="`penstock dead-letters list` shows them.")
+    return NotFound("no such dead letter", hint="`penstock dead-letters list` lists the dead letters.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -91,14 +91,14 @@ def _tell_running(running: RunningWork) -> None:
             f" ({runs.running} running, {runs.open - runs.running} waiting). {AFTERWARDS[runs.kind]}"
         )
     if (unlisted := len(running.former) - SHOWN_FORMER) > 0:
-        out.print(f"The same holds for {count(unlisted, 'more definition')}. --json lists all.")
+        out.print(f"The same is true for {count(unlisted, 'more definition')}. --json lists all.")
     if workers := running.workers:
         names = ", ".join(worker.name for worker in workers[:SHOWN_WORKERS])
         names += ", ..." * (len(workers) > SHOWN_WORKERS)
         keep = (
-            "keeps the code of its start: replace it"
+            "still has the code with which it was started: restart it"
             if len(workers) == 1
-            else "keep the code of their start: replace them"
+            else "still have the code with which they were started: restart them"
         )
         subject = f"{count(len(workers), 'worker')} with these actions ({names})"
         out.print(escape(f"{subject} {keep} to run new code."))
@@ -116,7 +116,7 @@ def _print(rows: list[dict[str, Any]], json: bool, *columns: str) -> None:
         rows,
         lambda row: (row["ref"], row["enabled"], *(_column(row, c) for c in columns)),
         json=json,
-        empty="There are none yet. Define some with `penstock apply FILE`.",
+        empty="There are no definitions of this kind yet. Define some with `penstock apply FILE`.",
     )
 
 

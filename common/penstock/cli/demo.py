@@ -113,7 +113,7 @@ async def _show(
             run = DemoRun(client)
             if leftover_count := await run.left_over():
                 say.print(
-                    f"An earlier run was interrupted. What it left is done now: {leftover_count} executions.\n"
+                    f"An earlier run was interrupted. Its {leftover_count} open executions are finished now."
                 )
             with _progress() as progress:
                 await run.publish(payloads)
@@ -126,7 +126,7 @@ async def _show(
         _print_figures(figures, len(payloads), broken=[finding.says for finding in broken], failed=failed)
         if browse or sys.stdin.isatty():
             say.print(
-                f"\n[bold]Look at it:[/bold] {local.address}/executions/{figures.largest or ''}  (Ctrl-C ends it)"
+                f"[bold]See the pages:[/bold] {local.address}/executions/{figures.largest or ''} (Ctrl-C stops the demo)"
             )
             await local.until(stop_on_signals().requested)
     _print_next(figures)
@@ -184,22 +184,25 @@ def _print_figures(figures: Figures, events: int, *, broken: list[str], failed: 
     for row in failed:
         say.print(f"[red]{row.status}[/red] {row.action} {row.id}: {escape(str(row.reason))}")
     if broken:
-        say.print(f"[red]A promise was broken: {escape('; '.join(broken))}[/red]")
+        say.print(f"[red]Violated invariants: {escape('; '.join(broken))}[/red]")
     else:
-        say.print(f"Each once, none lost: all {len(INVARIANTS)} checks of `penstock check` hold.")
+        say.print(
+            "Each execution ran once, and none was lost: `penstock check` found no violation of its "
+            f"{len(INVARIANTS)} invariants."
+        )
 
 
 def _print_next(figures: Figures) -> None:
     command = _command()
-    say.print("\nThe database is stopped, its data stays. [bold]What to type next[/bold]")
+    say.print("The database is stopped, and its data is kept. [bold]Next commands[/bold]")
     for words, does in (
-        ("executions", "what ran, the newest first"),
-        (f"show {figures.largest}", "the commit with the most files"),
-        (f"show {figures.event}", "an event, and why each rule matched it or did not"),
+        ("executions", "list the executions, newest first"),
+        (f"show {figures.largest}", "show the execution of the commit with the most files"),
+        (f"show {figures.event}", "show an event, and why each rule matched or did not match"),
         ("doctor", "is all well?"),
         (
             f"dev --module {os.path.relpath(example())}",
-            "keep it running, look at its pages, and publish events of your own",
+            "keep Penstock running, open its pages, and publish your own events",
         ),
     ):
         say.print(f"  {command} {words}", soft_wrap=True)

@@ -98,8 +98,8 @@ class DemoRun:
                 return
             if loop.time() - moved > STUCK:
                 raise ConnectionFailed(
-                    f"nothing has moved for {STUCK:.0f} s",
-                    hint="`penstock doctor` and `penstock executions` tell more.",
+                    f"no execution has made progress for {STUCK:.0f} s",
+                    hint="Find the cause with `penstock doctor` and `penstock executions`.",
                 )
             await asyncio.sleep(PAUSE)
 

@@ -60,7 +60,7 @@ def signal(
         return
     if sent.notice is not None:
         err.print(f"[yellow]warning:[/yellow] {escape(sent.notice)}")
-    out.print(f"Sent. See what came of it with: penstock show {execution}")
+    out.print(f"Sent. See the execution with: penstock show {execution}")
 
 
 def replay(

@@ -31,22 +31,24 @@ def on(tenant: Tenant, json: Json = False) -> None:
 
 @encryption.command("off")
 def off(tenant: Tenant, json: Json = False) -> None:
-    """Store the values of a tenant in clear from now on. Encrypted values stay encrypted, and can be read."""
+    """Store new values of a tenant without encryption from now on. Encrypted values stay encrypted, and can still be
+    read."""
     with_session(lambda session: operate.decrypt(session, tenant))
     if json:
         json_line({"tenant": tenant, "encrypted": False})
     else:
-        out.print(f"New values of tenant {tenant} are stored in clear.")
+        out.print(f"New values of tenant {tenant} are stored without encryption.")
 
 
 @encryption.command()
 def rotate(tenant: Tenant, json: Json = False) -> None:
-    """Seal new values of a tenant under a new data key. Older keys still open the values that they have sealed."""
+    """Encrypt new values of a tenant with a new data key. Values that were encrypted with an older key can still be
+    read."""
     key = with_session(lambda session: operate.rotate(session, tenant, by=ME))
     if json:
         json_line(asdict(key))
     else:
-        out.print(f"New values of tenant {tenant} are sealed under key {key.number}.")
+        out.print(f"New values of tenant {tenant} are encrypted with key {key.number}.")
 
 
 @encryption.command("list")

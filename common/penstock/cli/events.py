@@ -74,7 +74,7 @@ def publish(
     if json:
         json_line({"id": id})
     else:
-        out.print(f"Event {id} is stored. See what came of it with: penstock show {id}")
+        out.print(f"Event {id} is stored. See its outcome with: penstock show {id}")
 
 
 def events(

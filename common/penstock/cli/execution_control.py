@@ -66,7 +66,7 @@ def cancel(
     elif count:
         out.print(f"{count:,} asked to stop.")
     else:
-        out.print("Nothing to cancel: all of them have ended already, or do not exist.")
+        out.print("Nothing to cancel: these executions have ended already, or do not exist.")
 
 
 def set_priority(
@@ -126,7 +126,9 @@ def reschedule(
     """Change the start of an execution, or of its next attempt. The execution is delayed, or waits for a retry, a limit or a
     worker. An attempt that has begun cannot be rescheduled."""
     if (at is None) == (in_ is None):
-        raise InvalidInput("it needs an instant or a duration", hint="Give exactly one of --at and --in.")
+        raise InvalidInput(
+            "the new start is missing, or was given twice", hint="Give exactly one of --at and --in."
+        )
     instant = None if at is None else parse_instant("--at", at)
     delay = None if in_ is None else parse_delay("--in", in_)
     start = by_either(lambda client: client.reschedule(id, at=instant, delay=delay, by=by, reason=reason))
@@ -140,7 +142,9 @@ def raise_budget(
     id: Annotated[
         UUID,
         typer.Argument(
-            parser=parse_id, help="An execution of the tree.", autocompletion=name_completion.executions
+            parser=parse_id,
+            help="An execution of the tree whose budget is raised.",
+            autocompletion=name_completion.executions,
         ),
     ],
     unit: Annotated[str, typer.Argument(help="The unit of the budget, such as tokens.")],
@@ -216,7 +220,7 @@ def rerun(
     (--set). With a filter, executions that were re-run before are left out, so after an interruption it can be called again."""
     if id is not None and chosen.labels:
         raise InvalidInput(
-            "--label is a filter, and an execution is named by its id",
+            "--label is a filter, and cannot be combined with the id of an execution",
             hint="--set-label KEY=VALUE gives the new run a label.",
         )
     _say_which(id is not None, chosen, every, dry_run)
@@ -257,11 +261,13 @@ def rerun(
                 out.print(line, markup=False, highlight=False)
         return
     if changed or unset:
-        raise InvalidInput("--set and --unset change the parameters of one run", hint="Name the run.")
+        raise InvalidInput("--set and --unset can only be used with one id", hint="Name the run.")
     if set_label:
-        raise InvalidInput("--set-label gives one run a label", hint="Name the run.")
+        raise InvalidInput("--set-label can only be used with one id", hint="Name the run.")
     if from_task is not None:
-        raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
+        raise InvalidInput(
+            "--from can only be used with one id", hint="Give the id of one execution, or use --from-failed."
+        )
 
     outcome_text = "would be run once more" if dry_run else "requested once more"
     outcomes = by_either(
@@ -290,12 +296,13 @@ def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool
     filtered = filters != ExecutionFilter() or every
     if named and (filtered or dry_run):
         raise InvalidInput(
-            "executions are named by their ids and selected by options", hint="Do one of the two."
+            "executions are selected by ids and by filter options at the same time",
+            hint="Use either ids or filter options.",
         )
     if not named and not filtered:
         raise InvalidInput(
             "nothing is selected",
-            hint="Name their ids, or choose with --status, --action, --since ..., or --all.",
+            hint="Give ids, or select executions with --status, --action, --since ..., or --all.",
         )
 
 

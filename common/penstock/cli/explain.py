@@ -39,7 +39,7 @@ def explain(
         raise NotFound(
             f"there is no error {error!r} of Penstock",
             hint=did_you_mean(error, {*error_classes, *REPORTED})
-            or "It is of the action's own code: see `penstock show ID`.",
+            or "It is probably a class in the code of the action: see `penstock show ID`.",
         )
     kind = error_classes[error]
     meaning = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
@@ -52,7 +52,7 @@ def explain(
         )
         return
     _print(f"{error}: {meaning}", "", f"Why: {why}", "", f"What to do: {do}")
-    heading = "An example, which raises it:" if text.code else "It may say:"
+    heading = "Code that raises the error:" if text.code else "It may say:"
     _print("", heading, "", *(f"    {line}".rstrip() for line in (text.code or text.message).splitlines()))
 
 

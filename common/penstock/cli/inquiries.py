@@ -56,7 +56,7 @@ def inquiries(
         empty="No question is open.",
     )
     if not json and any(r.status == "created" and _is_paused(r) for r in rows):
-        err.print(f"[dim]Of a paused workflow: {ANSWER_WHILE_PAUSED}[/dim]")
+        err.print(f"[dim]If the workflow is paused: {ANSWER_WHILE_PAUSED}[/dim]")
     if len(rows) == limit < MOST:
         err.print(f"[dim]There may be more: penstock inquiries --limit {min(MOST, 10 * limit)}[/dim]")
 
@@ -106,9 +106,9 @@ def answer(
         return
     if paused:
         out.print("Answered. The workflow is paused. What follows the answer starts when it is resumed.")
-        out.print(f"See what came of it with: penstock show {id}")
+        out.print(f"See the execution with: penstock show {id}")
         return
-    out.print(f"Answered. See what came of it with: penstock show {id}")
+    out.print(f"Answered. See the execution with: penstock show {id}")
 
 
 def add_to(app: typer.Typer) -> None:

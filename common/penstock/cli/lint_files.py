@@ -117,7 +117,7 @@ def _faults_of_durable_functions(definitions: Definitions) -> list[Fault]:
     ]
     return unknown + [
         Fault(
-            f"{item.call} may give something else when the run goes on",
+            f"{item.call} may return another value when the run continues",
             shown(item.file),
             item.line,
             f"Use {item.instead}.",

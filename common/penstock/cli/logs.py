@@ -43,7 +43,7 @@ def logs(
         else with_session(lambda session: _print_pages(_in_database(session, id), follow, json), either=True)
     )
     if not printed and not json:
-        err.print("[dim]It has printed nothing.[/dim]")
+        err.print("[dim]The execution has printed nothing.[/dim]")
 
 
 async def _print_pages(pages: AsyncIterator[Page], follow: bool, json: bool) -> int:

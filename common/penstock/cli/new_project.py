@@ -50,7 +50,8 @@ def new(
     folder = into or Path(name)
     if folder.exists() and any(folder.iterdir()):
         raise Conflict(
-            f"{folder} is there already, and not empty", hint="Choose another name, or --into FOLDER."
+            f"the folder {folder} exists already, and is not empty",
+            hint="Choose another name, or --into FOLDER.",
         )
     source, edited = (name, f"{name}/pack.yaml") if yaml else (f"{name}.py", f"{name}.py")
     for template, called in (IN_YAML if yaml else IN_PYTHON).items():
@@ -60,11 +61,11 @@ def new(
     if yaml:
         for kind in KINDS:
             _write(folder / "schemas" / file_name(kind), shipped(kind))
-    out.print(f"{folder} is made. Go on there:", highlight=False)
+    out.print(f"{folder} is created. Next commands:", highlight=False)
     lines = {f"cd {folder}": "", "pip install pytest": "once", "python -m pytest": "it is tested"}
     if find_spec("pytest") is not None:
         del lines["pip install pytest"]
-    lines[f"penstock dev -m {source}"] = "it runs; README.md says what to type next"
+    lines[f"penstock dev -m {source}"] = "run the project. README.md lists the next commands"
     width = max(map(len, lines))
     for line, why in lines.items():
         command_line = f"    {line:{width}}    [dim]# {why}[/dim]" if why else f"    {line}"
@@ -79,7 +80,7 @@ def _write(file: Path, text: str) -> None:
 def _check_name(name: str) -> None:
     if not is_name(name) or keyword.iskeyword(name):
         raise InvalidInput(
-            f"{name!r} cannot be a pack's name and a Python module's",
+            f"{name!r} cannot be the name of a pack and of a Python module",
             hint="Use small letters, digits and _, with a letter first: shop or order_desk.",
         )
     if name in sys.stdlib_module_names or name in ("penstock", "pytest"):

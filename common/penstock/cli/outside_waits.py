@@ -34,13 +34,15 @@ def complete(
 ) -> None:
     """End the wait of an execution for an outside system, with a result or an error."""
     if (result is None) == (error is None):
-        raise InvalidInput("an outcome is a result or an error", hint="Give --result JSON, or --error TEXT.")
+        raise InvalidInput(
+            "an outcome has either a result or an error", hint="Give --result JSON, or --error TEXT."
+        )
     value = None if result is None else parse_value(result)
     by_either(lambda client: client.complete(id, result=value, error=error, by=by))
     if json:
         json_line({"id": id, "outcome": "error" if result is None else "result", "by": by})
     else:
-        out.print(f"The wait is over. See what came of it with: penstock show {id}", highlight=False)
+        out.print(f"The wait is over. See the execution with: penstock show {id}", highlight=False)
 
 
 def add_to(app: typer.Typer) -> None:

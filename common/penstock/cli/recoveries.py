@@ -17,7 +17,9 @@ def recoveries(
         Literal["attempt", "fire"] | None,
         typer.Option(help="attempt (lost with its worker) or fire (of a schedule)."),
     ] = None,
-    worker: Annotated[str | None, typer.Option(help="Only what was lost with this worker.")] = None,
+    worker: Annotated[
+        str | None, typer.Option(help="Only attempts and fires that were lost with this worker.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
     json: Json = False,
 ) -> None:

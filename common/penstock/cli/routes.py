@@ -49,12 +49,12 @@ def list_(json: Json = False) -> None:
 def warn(use: RouteUse) -> None:
     """Print a warning about a route on standard error, if something is wrong with it."""
     says = (
-        f"nothing goes to the route {use.route}, which is served by {count(use.workers, 'worker')}."
+        f"no definition names the route {use.route}, which is served by {count(use.workers, 'worker')}."
         if use.workers
         else f"no live worker serves the route {use.route}"
         + (f" ({', '.join(use.named_by[:3])})." if use.named_by else ".")
     )
-    hint = use.meant or f"Serve it: penstock worker --module FILE --routes {use.route}" * (not use.workers)
+    hint = use.meant or f"Start one: penstock worker --module FILE --routes {use.route}" * (not use.workers)
     err.print(f"[yellow]warning:[/yellow] {escape(f'{says} {hint}'.strip())}")
 
 
@@ -94,7 +94,7 @@ def explain(
         )
         return
     if choice.named:
-        says = f"{namespace} -> {choice.named} (its task or its action names it, so that no rule is asked)"
+        says = f"{namespace} -> {choice.named} (the task or the action names this route, so no routing rule is used)"
     else:
         says = str(choice.rules)
     out.print(says, markup=False, highlight=False)
@@ -118,7 +118,7 @@ def remove(
         json_line({"pattern": pattern, "is": "removed"})
     else:
         out.print(
-            f"The rule {pattern} is removed. Applying a module or pack that has it brings it back.",
+            f"The rule {pattern} is removed. If you apply a module or pack that declares it, it is created again.",
             markup=False,
         )
 

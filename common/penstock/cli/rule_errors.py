@@ -50,7 +50,7 @@ def errors(
         empty="No rule has failed on an event.",
     )
     if rows:
-        out.print("[dim]Once they are mended and applied: penstock rules rerun RULE[/dim]")
+        out.print("[dim]Correct the rules and apply them, then run: penstock rules rerun RULE[/dim]")
 
 
 def rerun(
@@ -61,7 +61,7 @@ def rerun(
 ) -> None:
     """Evaluate a rule again for the events on which it failed. Exit code 1 if it fails again for any of them."""
     if not (rule or event or every):
-        raise InvalidInput("nothing is selected", hint="Name a rule or --event ID, or say --all.")
+        raise InvalidInput("nothing is selected", hint="Give a rule, or --event ID, or --all.")
 
     async def work(client: Client) -> list[RerunRule]:
         return [result async for result in rule_errors.rerun(client, rule=rule, event=event)]
@@ -77,7 +77,7 @@ def rerun(
                 (result.event_id, result.rule, result.what, result.execution_id, result.error)
                 for result in done
             ],
-            empty="There is nothing to run again.",
+            empty="There is no failed evaluation to repeat.",
         )
     if any(result.what in ("failed", "left") for result in done):
         raise typer.Exit(1)

@@ -23,7 +23,7 @@ WORDS = {
     "existing": "started before",
     "failed": "failed",
     "no match": "no match",
-    "left": "not matched by an executor yet",
+    "left": "not yet evaluated by an executor",
 }
 
 
@@ -46,8 +46,8 @@ def replay(
     ] = 20,
     json: Json = False,
 ) -> None:
-    """Evaluate a rule for stored events. It starts one execution for each event that matches and for which it has not started
-    one before. Exit code 1 if the evaluation fails for an event."""
+    """Evaluate a rule for stored events. The rule starts one execution for each matching event for which it has not
+    started one before. Exit code 1 if the evaluation fails for an event."""
     first, last = of.instant("--since", since), of.instant("--until", until) or now()
     assert first is not None
 
@@ -95,7 +95,7 @@ def _print(counts: Counter[str], listed: list[ReplayedEvent]) -> None:
     parts = [f"{counts[outcome]:,} {word}" for outcome, word in WORDS.items() if counts[outcome]]
     out.print(": ".join(filter(None, [events, ", ".join(parts)])))
     if counts["failed"]:
-        out.print("[dim]Once the rule is mended and applied: penstock rules rerun RULE[/dim]")
+        out.print("[dim]Correct the rule and apply it, then run: penstock rules rerun RULE[/dim]")
 
 
 def add_to(rules: typer.Typer) -> None:

@@ -158,8 +158,8 @@ async def _result(client: AnyClient, ref: str, id: UUID, timeout: float | None) 
 
 def _goes_on(id: UUID, timeout: float | None) -> ConnectionFailed:
     return ConnectionFailed(
-        f"execution {id} has not ended within {timeout:g} s; it goes on",
-        hint=f"See it with `penstock show {id}`, or end it with `penstock cancel {id}`.",
+        f"execution {id} has not ended within {timeout:g} s, and continues",
+        hint=f"See the execution with `penstock show {id}`, or end it with `penstock cancel {id}`.",
     )
 
 

@@ -34,7 +34,7 @@ def _declare(
     ] = None,
     every: Annotated[Text, typer.Option(help="The time from one fire to the next: 90s.")] = None,
     at: Annotated[Text, typer.Option(help="The instant of the only fire: 2030-01-31T09:00.")] = None,
-    rrule: Annotated[Text, typer.Option(help="A recurrence rule (RFC 5545): DTSTART:... RRULE:...")] = None,
+    rrule: Annotated[Text, typer.Option(help="The recurrence rule (RFC 5545): DTSTART:... RRULE:...")] = None,
     timezone: Annotated[Text, typer.Option(help="The IANA time zone.  [default: UTC]")] = None,
     param: Annotated[
         Words, typer.Option("--param", "-p", help="A parameter as name=value. May be repeated.")

@@ -150,8 +150,8 @@ def missed(
     until: Annotated[str, typer.Option(metavar="INSTANT", help="The end of the outage: 2030-01-31T12:00.")],
     json: Json = False,
 ) -> None:
-    """Show which fires would run after an outage of this span, by the schedule's policy for missed fires. Nothing is
-    started. Instants without an offset are in the schedule's zone. Overlapping runs are not considered."""
+    """Show which missed fires would run after an outage, under the schedule's policy for missed fires. Nothing is
+    started. Instants without an offset are in the schedule's zone. The overlap policy is not applied."""
 
     async def work(session: Session) -> tuple[CompiledSchedule, list[MissedFire], bool]:
         compiled = compile_schedule(orjson.loads((await _one(session, ref)).body))
@@ -175,7 +175,7 @@ def missed(
             _local(fire.starts, compiled.zone) if fire.starts else "",
         ),
         json=json,
-        empty="No fire is due in this span.",
+        empty="No fire is due between these instants.",
     )
     if not json:
         out.print(f"[dim]{missed_policy(compiled.policy)}[/dim]")
@@ -294,7 +294,7 @@ def check_health(json: Json = False) -> None:
         table(["", "schedule", "", "what to do"], rows, empty="No schedule has a problem.")
     if troubles:
         if not json:
-            err.print(f"[red]{len(troubles)} things are wrong.[/red]")
+            err.print(f"[red]{len(troubles)} problems.[/red]")
         raise typer.Exit(1)
 
 

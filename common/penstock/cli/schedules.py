@@ -77,7 +77,7 @@ def delete(ref: Ref, json: Json = False) -> None:
     if json:
         json_line({"ref": ref, "deleted": True})
     else:
-        out.print(f"Schedule {ref} is deleted. To make it again, apply what declares it.")
+        out.print(f"Schedule {ref} is deleted. To create it again, apply the file that declares it.")
 
 
 @app.command()
@@ -91,7 +91,7 @@ def run(ref: Ref, json: Json = False) -> None:
             f"Execution {fire.execution_id} is {fire.status}. See it with: penstock show {fire.execution_id}"
         )
     else:
-        out.print(f"Nothing was started, the fire is {fire.status}: {fire.error}")
+        out.print(f"No execution was started. The fire is {fire.status}: {fire.error}")
 
 
 @app.command()
@@ -130,7 +130,7 @@ def backfill(
         table(["due", "is", ""], rows, empty="No start is due in this range.")
         return
     counts = Counter(fire.starts for fire in fires)
-    out.print(f"{counts[True]} fires started, {counts[False]} were there already.")
+    out.print(f"{counts[True]} fires were started, and {counts[False]} had been started before.")
     if counts[True]:
         out.print(f"See them with: penstock schedule history {ref}")
 

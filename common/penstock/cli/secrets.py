@@ -44,7 +44,7 @@ def set_(
     if json:
         json_line(asdict(saved))
     else:
-        out.print(f"Parameters of tenant {tenant} may say {{{{ secrets.{name} }}}}.")
+        out.print(f"Parameters of executions in tenant {tenant} can now refer to {{{{ secrets.{name} }}}}.")
 
 
 def _typed() -> str:
@@ -76,7 +76,7 @@ def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
     if json:
         json_line({"deleted": name, "tenant": tenant, "notice": notice})
     else:
-        out.print(f"Secret {name} of tenant {tenant} is gone.")
+        out.print(f"Secret {name} of tenant {tenant} is deleted.")
         if notice is not None:
             out.print(notice, highlight=False, markup=False)
 
@@ -96,7 +96,7 @@ def rotate(
     if json:
         json_line({"rewrapped": done})
     else:
-        out.print(f"{done:,} secrets are under the newest master key now; all others were already.")
+        out.print(f"{done:,} secrets were moved to the newest master key. All secrets use this key now.")
 
 
 def add_to(app: typer.Typer) -> None:

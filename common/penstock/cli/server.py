@@ -61,14 +61,16 @@ def _profiles() -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{_file()}: {error}", hint="It is a file in TOML.") from None
+        raise ConfigurationError(
+            f"{_file()}: {error}", hint="Correct the file: it must be valid TOML."
+        ) from None
 
 
 def over_http(work: Callable[[HttpClient], Awaitable[T]]) -> T:
     """Run `work` with a client of the server, and return its result. Raises ConfigurationError without a server."""
     server = chosen_server()
     if server is None:
-        raise ConfigurationError("no server is named", hint="Name it with --server.")
+        raise ConfigurationError("no server is named", hint="Name the server with --server.")
 
     async def start() -> T:
         from penstock.client.http_client import HttpClient  # slow to import

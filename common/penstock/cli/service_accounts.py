@@ -63,7 +63,7 @@ def roles(
 
     made_roles = with_session(work)
     listing(
-        ["service", "role", "PENSTOCK_DATABASE_URL, shown this once"],
+        ["service", "role", "PENSTOCK_DATABASE_URL, shown only now"],
         made_roles,
         lambda role: (role.service, role.role, role.address or "as before"),
         json=json,

@@ -109,7 +109,7 @@ def rm(name: Name, json: Json = False) -> None:
     if json:
         json_line({"removed": name})
     else:
-        out.print(f"Subscription {name} is gone.")
+        out.print(f"Subscription {name} is removed.")
 
 
 def _of(row: Subscription) -> str:

@@ -87,7 +87,7 @@ def rotate(
         json_line({**asdict(token), "secret": secret})
         return
     if token.old_until is not None:
-        err.print(f"[dim]The secret before is good until {token.old_until:%Y-%m-%d %H:%M %Z}.[/dim]")
+        err.print(f"[dim]The old secret is valid until {token.old_until:%Y-%m-%d %H:%M %Z}.[/dim]")
     _show(token, secret)
 
 
@@ -128,8 +128,8 @@ def _lifetime(word: str) -> float | None:
 
 def _show(token: Token, secret: str) -> None:
     err.print(
-        f"[dim]{escape(token.name)} may: {', '.join(token.scopes)}. Keep this, nobody can find it out later; send it as "
-        "`Authorization: Bearer ...`:[/dim]"
+        f"[dim]The scopes of {escape(token.name)}: {', '.join(token.scopes)}. Store this secret now, since "
+        "it is not shown again. Send it as `Authorization: Bearer ...`:[/dim]"
     )
     out.print(secret, markup=False, highlight=False)
 

@@ -55,7 +55,10 @@ def test(
         definitions = load_all(",".join(module or []))
     if events is not None:
         if payload:
-            raise InvalidInput("there is a payload and --events", hint="Write the payloads in the file.")
+            raise InvalidInput(
+                "a payload and --events cannot be combined",
+                hint="Write the payloads into the file of --events.",
+            )
         _play(_rule(target, definitions), _read_events(events), definitions, json)
         return
     is_rule = is_ref(target) and target.partition(".")[0] not in ("payload", "event")
@@ -71,7 +74,9 @@ def _rule(ref: str, definitions: Definitions) -> Rule:
     rule: Rule | None = definitions.rules.get(ref)
     if rule is None:
         hint = (
-            did_you_mean(ref, definitions.rules) if definitions.rules else "Name its file: --module shop.py."
+            did_you_mean(ref, definitions.rules)
+            if definitions.rules
+            else "Name the file of the rule: --module shop.py."
         )
         raise NotFound(f"no rule {ref!r}", hint=hint)
     return rule
@@ -89,7 +94,8 @@ def _try_rule(ref: str, payload: dict[str, Any], definitions: Definitions, json:
     rule = _rule(ref, definitions)
     if rule.window is not None:
         raise InvalidInput(
-            f"rule {ref} is for several events", hint="Write them in a file: --events events.json."
+            f"rule {ref} has a window, so it matches several events",
+            hint="Write the events into a file: --events events.json.",
         )
     payload = _checked(rule.trigger, payload, definitions)
     match = try_rule(rule, payload, tenant=rule.tenant or "public")
@@ -105,9 +111,9 @@ def _read_events(path: Path) -> list[Any]:
     try:
         events = parsed_by_hand(path.read_text("utf-8"), str(path))
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} has no list of events: {error}", hint=FORM) from None
+        raise InvalidInput(f"{path} does not contain a list of events: {error}", hint=FORM) from None
     if not isinstance(events, list):
-        raise InvalidInput(f"{path} has no list of events", hint=f"Write a JSON list. {FORM}")
+        raise InvalidInput(f"{path} does not contain a list of events", hint=f"Write a JSON list. {FORM}")
     return events
 
 

@@ -87,14 +87,16 @@ def password(name: Name, password: Password = None, json: Json = False) -> None:
     """Set the password of a user. All sessions of the user end."""
     new_password = password or _typed()
     _done(lambda people, s: people.set_password(s, name, new_password))
-    _say(json, {"changed": name}, f"{name} has another password, and is signed out everywhere.")
+    _say(
+        json, {"changed": name}, f"The password of {name} is changed, and all sessions of {name} have ended."
+    )
 
 
 @users.command()
 def logout(name: Name, json: Json = False) -> None:
     """End all sessions of a user, so that the user has to sign in again."""
     session_count = _done(lambda people, s: people.end_sessions(s, name))
-    _say(json, {"name": name, "ended": session_count}, f"{session_count} sessions of {name} are over.")
+    _say(json, {"name": name, "ended": session_count}, f"{session_count} sessions of {name} were ended.")
 
 
 @users.command("totp-off")
@@ -112,7 +114,7 @@ def totp_off(name: Name, json: Json = False) -> None:
 def delete(name: Name, json: Json = False) -> None:
     """Delete a user, and end the user's sessions."""
     _done(lambda people, s: people.delete(s, name))
-    _say(json, {"deleted": name}, f"User {name} is gone.")
+    _say(json, {"deleted": name}, f"User {name} is deleted.")
 
 
 def _done(work: Callable[[Any, Session], Awaitable[Any]]) -> Any:
@@ -127,8 +129,8 @@ def _typed() -> str:
         if piped := without_line_break(sys.stdin.read()):
             return piped
         raise InvalidInput(
-            "no password came: standard input is empty",
-            hint="Type it at the prompt of a terminal, pipe it into the command, or set USER_PASSWORD.",
+            "no password was given: standard input is empty",
+            hint="Type the password at the prompt of a terminal, pipe it into the command, or set USER_PASSWORD.",
         )
     typed: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     return typed

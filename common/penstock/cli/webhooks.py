@@ -172,7 +172,7 @@ def rm(name: Name, json: Json = False) -> None:
     if json:
         json_line({"removed": name})
     else:
-        out.print(f"Webhook {name} is gone.")
+        out.print(f"Webhook {name} is removed.")
 
 
 def _shown(row: Webhook) -> dict[str, object]:

@@ -31,9 +31,7 @@ def worker_conformance(
     ] = None,
     direct: Annotated[
         bool,
-        typer.Option(
-            "--direct", help="Connect the worker to the database, and not to a gateway with a token."
-        ),
+        typer.Option("--direct", help="Connect the worker to the database instead of a gateway."),
     ] = False,
     json: Json = False,
 ) -> None:

@@ -27,7 +27,8 @@ Ahead = Annotated[
     bool,
     typer.Option(
         "--ahead",
-        help="Also a step that the durable function has not asked for yet. Without it such a step is refused.",
+        help="Also accept a step that the durable function has not requested yet. Without this option such a "
+        "step is refused.",
     ),
 ]
 By = Annotated[str, typer.Option(help="The author, stored with the execution.")]
@@ -35,8 +36,8 @@ Why = Annotated[str | None, typer.Option("--reason", help="The reason, stored wi
 
 
 def pause(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
-    """Pause the execution of a workflow: nothing more starts in it or in workflows inside it. Attempts that workers have
-    begun go on."""
+    """Pause the execution of a workflow: no further task starts in it or in workflows inside it. Running attempts
+    continue."""
     _command(id, "pause", by, reason, json)
 
 
@@ -84,7 +85,7 @@ def _command(
     else:
         if notice is not None:
             out.print(notice, highlight=False, markup=False)
-        out.print(f"Requested. See what came of it with: penstock show {id}")
+        out.print(f"Requested. See the execution with: penstock show {id}")
 
 
 def add_to(app: typer.Typer) -> None:

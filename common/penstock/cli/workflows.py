@@ -44,7 +44,7 @@ def show(
     """Show the current version of a workflow."""
     if dot + mermaid + yaml + json > 1:
         raise InvalidInput(
-            "it is shown in one way at a time", hint="Choose one of --yaml, --json, --dot, --mermaid."
+            "only one output format can be chosen", hint="Choose one of --yaml, --json, --dot, --mermaid."
         )
 
     async def work(session: Session) -> Workflow:

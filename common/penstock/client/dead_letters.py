@@ -76,7 +76,7 @@ async def find(session: Session, id: UUID) -> DeadLetter:
     """Return a dead letter with its headers, and its body as text. Raises NotFound if no dead letter has this id."""
     letter = await dead_letters.find(session, id)
     if letter is None:
-        raise NotFound(f"no dead letter {id}", hint="`penstock dead-letters list` shows them.")
+        raise NotFound(f"no dead letter {id}", hint="`penstock dead-letters list` lists the dead letters.")
     return letter
 
 

@@ -31,7 +31,7 @@ def child_parameters(
     if target is None or not target.enabled:
         return "{}", {"type": "NotFound", "message": f"{ref} is not registered, or is retired"}
     if target.kind == "workflow" and depth > max_depth:
-        message = f"{ref} would be the workflow number {depth} inside one another, and max_workflow_depth is {max_depth}"
+        message = f"{ref} would be at nesting level {depth}, but max_workflow_depth is {max_depth}"
         return "{}", {"type": "WorkflowTooDeep", "message": message}
     try:
         if target.kind == "wait":

@@ -50,7 +50,7 @@ def apply_command(
         return (yield from skip(plan, state, facts, system, task))
     if command.kind == "set_result":
         return (yield from set_result(plan, state, facts, system, task, command.value))
-    raise InvalidInput(f"a workflow does not understand {command.kind!r}")
+    raise InvalidInput(f"{command.kind!r} is not a command of a workflow")
 
 
 def pause(state: WorkflowState) -> bool:
@@ -138,15 +138,15 @@ def _end_by_hand(
     draft = Draft(plan, state, facts, system)
     name = plan.graph[task].name
     if state.phase == "ended" or (state.phase != "running" and task != plan.exit):
-        raise Conflict("the workflow does not run any more", hint="Re-run it from this task instead.")
+        raise Conflict("the workflow has already ended", hint="Rerun the workflow from this task instead.")
     if task == plan.exit and state.phase == "running":
-        raise Conflict(f"`{name}` has not started", hint="It starts when all other tasks have ended.")
+        raise Conflict(f"`{name}` has not started", hint="This task starts when all other tasks have ended.")
     yield from draft.scope.load(Needed(tasks={task}))
     task_state = yield from draft.to_change(task)
     if task_state.final:
         raise Conflict(
             f"`{name}` has ended already, as {task_state.status}",
-            hint="Re-run the workflow from this task instead.",
+            hint="Rerun the workflow from this task instead.",
         )
     if task_state.status == OPEN:
         draft.decision.cancel.add(task)

@@ -28,148 +28,170 @@ def _histogram(text: str, *labels: str) -> Described:
 
 
 OF_ALL: Mapping[str, Described] = {
-    "ready": _gauge("1 while messages are really consumed"),
-    "database_connections": _gauge("Connections to PostgreSQL that are open"),
-    "database_connections_used": _gauge("Those of them that are in use"),
-    "database_waiting": _gauge("Statements that wait for a connection"),
+    "ready": _gauge("1 while /ready answers 200, else 0"),
+    "database_connections": _gauge("Open connections to PostgreSQL"),
+    "database_connections_used": _gauge("Connections to PostgreSQL that are in use"),
+    "database_waiting": _gauge("Statements that wait for a free connection to PostgreSQL"),
 }
 
 OF_EXECUTORS: Mapping[str, Described] = {
-    "batch_seconds": _histogram("A handler's transaction, with its commit", "queue"),
+    "batch_seconds": _histogram("The duration of a handler's transaction, commit included", "queue"),
     "batch_items": _histogram(
-        "Items of a handler's transaction: _sum is what was handled, and grows faster than _count under load",
+        "The number of items that a handler's transaction handled. Under load, _sum (items) grows faster "
+        "than _count (transactions)",
         "queue",
     ),
-    "retries": _counter("Batches tried again after a fault that passes", "queue"),
-    "dead_letters": _counter("Messages given up on", "queue"),
-    "events": _counter("Events that were held against the rules", "trigger"),
-    "events_matched": _counter("Those of them that at least one rule took up", "trigger"),
+    "retries": _counter("Batches of messages that were tried again after a temporary error", "queue"),
+    "dead_letters": _counter("Messages that became dead letters", "queue"),
+    "events": _counter("Events for which the rules were evaluated", "trigger"),
+    "events_matched": _counter("Events that at least one rule matched", "trigger"),
     "rule_errors": _counter(
-        "Rules that failed on an event: their condition, a parameter, or what their action takes", "rule"
+        "Failed evaluations of rules: the condition or a parameter failed, or the parameters do not fit the action",
+        "rule",
     ),
     "window_events": _counter(
-        "Events that left the windows of rules: matched, expired, answered, full, late or changed", "outcome"
+        "Events that left the window of a rule, by outcome: matched, expired, answered, full, late or changed",
+        "outcome",
     ),
     "relayed": _counter(
-        "Messages that were staged and not known to be published, and were sent by another process"
+        "Staged messages that this executor published, since the process that staged them died or the broker was away"
     ),
     "restaged": _counter(
-        "Executions whose message was nowhere, and is sent again: a queue was purged, or the broker lost its disk",
+        "Executions whose message was lost and is sent again, for example after a queue was purged",
         "queue",
     ),
-    "processes_lost": _counter("Services that ended without a word"),
-    "recovered": _counter("Attempts that were taken back from them"),
-    "overdue": _counter("Attempts past their time that their worker should have ended"),
+    "processes_lost": _counter(
+        "Executors and workers that were declared lost, because their heartbeats stopped"
+    ),
+    "recovered": _counter("Attempts that were taken back from lost workers"),
+    "overdue": _counter(
+        "Attempts that an executor ended after their timeout, because their worker had not ended them"
+    ),
     "loop_seconds": _histogram(
-        "A turn of a loop, which is named after its file in services/penstock_executor/loops", "loop"
+        "The duration of one turn of a loop. The loops are the files in services/penstock_executor/loops",
+        "loop",
     ),
     "loop_failures": _counter("Turns of a loop that failed", "loop"),
 }
 
 OF_WORKERS: Mapping[str, Described] = {
     "start_seconds": _histogram(
-        "From ready to claimed by this worker: what work waits for a worker, with all hops", "route"
+        "The time from the instant at which an execution is ready until this worker has claimed it", "route"
     ),
-    "run_seconds": _histogram("An attempt, from its start to its end", "action"),
+    "run_seconds": _histogram("The duration of an attempt, from its start to its end", "action"),
     "attempts": _counter(
-        "Attempts ended, by the status that they led to; requested is a retry", "action", "status"
+        "Ended attempts, by the status of the execution after the attempt. `requested` means that a retry follows",
+        "action",
+        "status",
     ),
-    "action_batch_items": _histogram("Items of one call of an action with a batch", "action"),
-    "running": _gauge("Attempts that run now"),
-    "free_slots": _gauge("Attempts that would fit beside them"),
+    "action_batch_items": _histogram("The number of items in one call of an action with a batch", "action"),
+    "running": _gauge("Attempts that this worker runs"),
+    "free_slots": _gauge("Free slots: further attempts that this worker could run"),
     "claims_lost": _counter(
-        "Attempts that were taken away: their result was refused, or not even reported (worker.claim_lost in the log)"
+        "Attempts that this worker no longer owned when they ended. Their results were not stored "
+        "(worker.claim_lost in the log)"
     ),
-    "executor_active": _gauge("Attempts that a task executor runs now", "executor"),
-    "executor_available": _gauge("How many more it would start now", "executor"),
-    "executor_leaked": _gauge("Attempts that it gave up on and that still run", "executor"),
-    "executor_average_duration": _gauge("Seconds that an ended attempt took", "executor"),
-    "executor_executed": _counter("Attempts that it ended", "executor"),
-    "executor_failed": _counter("Of those, how many failed", "executor"),
-    "executor_cancelled": _counter("Of those, how many were cancelled from outside", "executor"),
+    "executor_active": _gauge("Attempts that the task executor runs", "executor"),
+    "executor_available": _gauge("Further attempts that the task executor could start now", "executor"),
+    "executor_leaked": _gauge("Attempts that the task executor has given up, but that still run", "executor"),
+    "executor_average_duration": _gauge("The average duration of ended attempts, in seconds", "executor"),
+    "executor_executed": _counter("Ended attempts of the task executor", "executor"),
+    "executor_failed": _counter("Attempts of the task executor that failed", "executor"),
+    "executor_cancelled": _counter("Attempts of the task executor that were cancelled", "executor"),
 }
 
 OF_APIS: Mapping[str, Described] = {
     "standby_read": _gauge("1 while lists are read from the standby"),
-    "standby_behind_seconds": _gauge("How old they are at the most"),
+    "standby_behind_seconds": _gauge("The maximum age of the lists from the standby, in seconds"),
 }
 
 OF_THE_INSTALLATION: Mapping[str, Described] = {
     "waiting": _gauge(
-        "Open executions that wait, by what for: limit, worker (a free one on their route), no_worker (no live one has their "
-        "action), executor (to be scheduled), timer (an instant), event, human",
+        "Open executions that wait, by cause: limit, worker (all suitable workers are busy), no_worker "
+        "(no live worker has the action), executor (an executor has to schedule them), timer, event, human",
         "cause",
     ),
     "held": _gauge("Executions that a hold keeps from starting: `penstock holds` lists the holds"),
-    "breakers": _gauge("Breakers that are not closed: open, or releasing what waited", "state"),
-    "actions_running": _gauge("Attempts that run"),
-    "workflows_running": _gauge("Workflows that are under way"),
+    "breakers": _gauge("Breakers that are open, or that release waiting executions", "state"),
+    "actions_running": _gauge("Running attempts"),
+    "workflows_running": _gauge("Running workflows"),
     "route_ready": _gauge(
-        "Executions that only a free worker is missing for: on their route, or in line where no live worker has their action",
+        "Executions that only wait for a worker of the route, including those whose action no live worker has",
         "route",
     ),
-    "route_oldest_seconds": _gauge("What the first of them has waited", "route"),
-    "route_running": _gauge("Executions that the route's workers run", "route"),
-    "route_workers": _gauge("Workers that serve the route", "route"),
-    "route_slots": _gauge("What they can run at once", "route"),
-    "processes": _gauge("Services that live", "kind", "state"),
-    "executions_ended": _counter(
-        "Executions ended, of actions and workflows, whoever ended them", "action", "status"
+    "route_oldest_seconds": _gauge(
+        "The seconds for which the oldest execution of `route_ready` has waited", "route"
     ),
+    "route_running": _gauge("Executions that run on workers of the route", "route"),
+    "route_workers": _gauge("Workers that serve the route", "route"),
+    "route_slots": _gauge("Attempts that the workers of the route can run at once", "route"),
+    "processes": _gauge("Live executors and workers", "kind", "state"),
+    "executions_ended": _counter("Ended executions of actions and workflows", "action", "status"),
     "execution_seconds": _histogram(
-        "From creation to end, waits included, of what a client, an event or a schedule started", "action"
+        "The time from creation to end, waits included, of executions that a client, an event or a schedule started",
+        "action",
     ),
     "labelled_executions_ended": _counter(
-        "Executions without a parent that ended, by the labels in the setting `metric_labels`. A label has figures for its "
-        "first 100 values, and the rest is added up as `other`",
+        "Ended top-level executions, by the labels that the setting `metric_labels` names. The first 100 "
+        "values of a label are counted separately, and all others as `other`",
         "key",
         "value",
         "status",
     ),
     "labelled_execution_seconds": _histogram(
-        "From creation to end, waits included, of the executions in `labelled_executions_ended`",
+        "The time from creation to end, waits included, of the executions in `labelled_executions_ended`",
         "key",
         "value",
     ),
     "outbox_messages": _gauge(
-        "Messages staged and not known to be published (PostgreSQL as transport: or handled)"
+        "Messages in the outbox that are not known to be published. With PostgreSQL as transport: or not handled yet"
     ),
-    "outbox_oldest_seconds": _gauge("Age of the oldest of them"),
+    "outbox_oldest_seconds": _gauge("The age of the oldest message in the outbox, in seconds"),
     "retention_held_rows": _gauge(
-        "Rows that are past their retention, and keep the partition of their day from being dropped: stored work in the table "
-        "`needed_by` refers to them",
+        "Rows of `table` past their retention that keep a partition from being dropped, since rows of "
+        "`needed_by` refer to them",
         "table",
         "needed_by",
     ),
-    "events_waiting": _gauge("Events whose rules nobody has looked at yet"),
-    "ends_waiting": _gauge("Ends whose followers nobody has told yet"),
-    "dead_letters_kept": _gauge("Dead letters, of the 20 most frequent kinds", "queue", "reason"),
+    "events_waiting": _gauge("Events for which the rules have not been evaluated yet"),
+    "ends_waiting": _gauge(
+        "Ended executions whose end has not been handled yet: a workflow or another follower has still to be "
+        "notified"
+    ),
+    "dead_letters_kept": _gauge(
+        "Dead letters, for the 20 most frequent pairs of queue and reason", "queue", "reason"
+    ),
 }
 
 OF_ALL_SCHEDULES: Mapping[str, Described] = {
     "schedules_total": _gauge("Schedules"),
-    "schedules_active": _gauge("Those that have a next fire"),
-    "schedules_late": _gauge("Those that have been due for 30 s and are not held"),
-    "schedules_broken": _gauge("Those that cannot be planned"),
-    "schedules_erroring": _gauge("Those whose latest run did not end well"),
-    "schedules_orphaned": _gauge("Those with a run that did not start for half an hour, or is gone"),
-    "schedule_fires_per_minute": _gauge("Fires a minute, in the last five"),
-    "schedule_lag_seconds": _gauge("The most that a fire was late by, in the last five minutes"),
-    "schedule_failure_rate": _gauge(
-        "Share of ended runs that did not end well, of the last five minutes' fires"
+    "schedules_active": _gauge("Schedules that have a next fire"),
+    "schedules_late": _gauge("Schedules whose fire is overdue by more than 30 s, without those on hold"),
+    "schedules_broken": _gauge("Schedules whose next fire cannot be computed"),
+    "schedules_erroring": _gauge("Schedules whose latest ended fire failed, timed out or was abandoned"),
+    "schedules_orphaned": _gauge(
+        "Schedules with an execution that did not start within half an hour, or was lost"
     ),
-    "schedule_run_seconds": _gauge("What an ended run took, of the last five minutes' fires"),
+    "schedule_fires_per_minute": _gauge("Fires per minute, averaged over the last five minutes"),
+    "schedule_lag_seconds": _gauge("The maximum delay of a fire in the last five minutes, in seconds"),
+    "schedule_failure_rate": _gauge(
+        "The share of fires of the last five minutes that failed or whose execution did not complete, "
+        "among those that have ended"
+    ),
+    "schedule_run_seconds": _gauge(
+        "The average duration of the ended executions of the last five minutes' fires, in seconds"
+    ),
 }
 
 OF_FIRES: Mapping[str, Described] = {
     "schedule_fires_created": _counter("Fires that started an execution"),
     "schedule_fires_queued": _counter(
-        "Fires that wait, as their overlap policy says, for the run before them to end"
+        "Fires that wait, under the overlap policy `queue`, until the previous execution has ended"
     ),
-    "schedule_fires_skipped": _counter("Fires that their overlap policy skipped"),
-    "schedule_fires_failed": _counter("Fires whose execution could not be made"),
-    "schedule_fires_missed": _counter("Fires that no executor was there for, and that were not made up for"),
-    "schedule_recoveries": _counter("Runs that were replaced because their execution was nowhere"),
+    "schedule_fires_skipped": _counter("Fires that were skipped under their overlap policy"),
+    "schedule_fires_failed": _counter("Fires whose execution could not be started"),
+    "schedule_fires_missed": _counter("Missed fires that were not caught up on"),
+    "schedule_recoveries": _counter("Executions of fires that were created again because they were lost"),
 }
 
 METRICS: Mapping[str, Described] = {

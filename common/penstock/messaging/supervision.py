@@ -69,7 +69,7 @@ class Supervisor:
         if self.failure is None:
             self.failure = PartEnded(
                 f"{name} has ended: {reason}",
-                hint="This process ends with it, and can be started again. The log tells more; please report it.",
+                hint="The process ends, too. Start it again. Please report the error, with the log of the process.",
             )
             log.critical("service.part_ended", part=name, reason=reason)
             self._failed.set()

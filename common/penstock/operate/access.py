@@ -131,7 +131,7 @@ async def create_token(
     if (routes or packs) and WORK not in granted:
         raise InvalidInput(
             "routes and packs limit the scope `work`, which this token lacks",
-            hint="Add the scope work, or leave out routes and packs.",
+            hint="Add the scope `work`, or omit the routes and packs.",
         )
     async with session.transaction() as tx:
         token = await tokens.create(
@@ -149,7 +149,8 @@ async def create_token(
         tx.tell(scopes=granted, tenants=owners)
     if token is None:
         raise Conflict(
-            f"there already is a token {name!r}", hint="Choose another name, or revoke that one first."
+            f"there already is a token {name!r}",
+            hint="Choose another name, or revoke the existing token first.",
         )
     return token, secret
 
@@ -162,8 +163,10 @@ async def warnings_of(session: Session, scopes: Sequence[str]) -> list[str]:
         return []
     refs = [ref for named in (await catalog.names(session, ["action", "workflow"])).values() for ref in named]
     return [
-        f"{START}:{pattern} matches no action that is applied; the token is valid, and starts nothing by it until one is. "
-        f"{did_you_mean(pattern, refs)}".rstrip()
+        (
+            f"{START}:{pattern} matches no applied action. The token is valid, but this scope allows no start "
+            f"until a matching action is applied. {did_you_mean(pattern, refs)}"
+        ).rstrip()
         for pattern in patterns
         if not any(fnmatchcase(ref, pattern) for ref in refs)
     ]

@@ -46,7 +46,7 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
         both = sorted(set(definitions.of(kind)) & set(registered.get(other, ())))
         if both:
             raise DefinitionError(
-                f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name."
+                f"{kind} {both[0]}: a {other} of this name exists", hint="Choose another name."
             )
     refuse_unknown_executors(definitions.actions.values(), session.settings.executors)
     documents = definitions.documents()
@@ -126,8 +126,9 @@ async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Ma
     if every:
         if POLLED_TENANT in await encrypted_tenants(tx):
             raise DefinitionError(
-                f"trigger {min(every)}: polls run as tenant {POLLED_TENANT}, whose values are encrypted, and their state is not",
-                hint="Publish events with a program instead, or run `penstock encryption off public` first.",
+                f"trigger {min(every)}: polls run in tenant {POLLED_TENANT}, whose values are encrypted, "
+                "but the state of a poll would not be encrypted",
+                hint="Publish the events from a program instead, or run `penstock encryption off public` first.",
             )
         spaces = {ref: namespaces.of("public", ref) for ref in every}
         places = await namespaces.places(tx, spaces.values())

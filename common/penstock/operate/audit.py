@@ -156,7 +156,8 @@ class Head:
             head = cls(0, b"")
         if len(head.seal) != len(FIRST):
             raise InvalidInput(
-                f"{text!r} is not a head of the audit", hint="Give it as `penstock audit head` prints it."
+                f"{text!r} is not a head of the audit",
+                hint="Use the value that `penstock audit head` has printed.",
             )
         return head
 
@@ -198,15 +199,15 @@ class Verification:
         position = self._position + 1
         if row.position != position:
             self._fault(
-                f"after row {self._position} comes row {row.position}: rows are missing or were added"
+                f"row {row.position} follows row {self._position}: rows between them are missing, or rows were added"
             )
             position = row.position or position
         if row.previous != self._seal:
             self._fault(
-                f"row {position} does not follow row {self._position}: its link is another row's seal"
+                f"row {position} is not linked to row {self._position}: it has the seal of another row as its link"
             )
         if row.seal != seal_of(row, row.previous or b""):
-            self._fault(f"row {position} was changed: its seal is not that of what it says")
+            self._fault(f"row {position} was changed: its seal does not match its content")
         self._position, self._seal = position, row.seal or b""
         self.result.last = position
         self._check_head()
@@ -215,22 +216,22 @@ class Verification:
         """Compare the end of the rows with the head of the chain. Return the outcome."""
         if (self._position, self._seal) != (head.position, head.seal):
             self._fault(
-                f"the chain ends with row {head.position} and its seal, and the rows end with {self._position}: "
-                "rows at the end are missing, were added or were changed"
+                f"the recorded end of the chain is row {head.position}, but the last row is "
+                f"{self._position}: rows at the end are missing, were added or were changed"
             )
         return self.ended()
 
     def ended(self) -> Verified:
         """Return the outcome if the end of the chain is not known."""
         for position in sorted(self._heads):
-            self._fault(f"the head {position} that was noted elsewhere is not in the chain")
+            self._fault(f"the head {position} that you gave is not in the chain")
         self.result.head = Head(self._position, self._seal)
         return self.result
 
     def _check_head(self) -> None:
         noted = self._heads.pop(self._position, None)
         if noted is not None and noted != self._seal:
-            self._fault(f"row {self._position} has another seal than was noted elsewhere")
+            self._fault(f"the seal of row {self._position} differs from the head that you gave")
 
     def _fault(self, text: str) -> None:
         if len(self.result.faults) < MOST_FAULTS:
@@ -260,8 +261,8 @@ def _faults_of_beginning(chain: Chain) -> list[str]:
     if (drop.get("last"), drop.get("seal")) == (chain.dropped_position, chain.dropped_seal.hex()):
         return []
     return [
-        f"the chain begins behind row {chain.dropped_position}, and the audit says that rows were dropped up to "
-        f"{drop.get('last')}"
+        f"the chain begins after row {chain.dropped_position}, but the audit records that rows were "
+        f"dropped up to {drop.get('last')}"
     ]
 
 
@@ -276,7 +277,7 @@ def verify_lines(lines: Iterable[bytes], heads: Iterable[Head] = ()) -> Verified
             position, previous = row.position or 1, row.previous or b""
             walk = Verification(position - 1, previous, [h for h in noted if h.position >= position - 1])
         walk.add(row)
-    return walk.ended() if walk else Verified(1, 0, 0, ["there is no row"])
+    return walk.ended() if walk else Verified(1, 0, 0, ["the file has no row"])
 
 
 def _row_of(line: bytes, number: int) -> AuditedChange:
@@ -295,7 +296,7 @@ def _row_of(line: bytes, number: int) -> AuditedChange:
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(
             f"line {number} is not a row of the audit: {error}",
-            hint="Give a file that `penstock audit export` has written.",
+            hint="Name a file that `penstock audit export` has written.",
         ) from None
 
 

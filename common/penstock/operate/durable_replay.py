@@ -26,8 +26,8 @@ async def replay(session: Session, id: UUID, definitions: Definitions) -> Replay
     action = definitions.actions.get(run.action)
     if action is None or not action.durable or action.function is None:
         raise DefinitionError(
-            f"there is no durable function {run.action} there",
-            hint="Name the file that defines it: --against FILE.py",
+            f"the file does not define the durable function {run.action}",
+            hint="Name the file that defines the function: --against FILE.py",
         )
     recorded = await steps.recorded(session, id)
     if not recorded:

@@ -31,12 +31,12 @@ async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
         if tenant in await tenant_keys.encrypted_tenants(tx):
             raise Conflict(
                 f"the values of tenant {tenant} are encrypted already",
-                hint=f"Give it another key with `penstock encryption rotate {tenant}`.",
+                hint=f"For a new key, run `penstock encryption rotate {tenant}`.",
             )
         if tenant == POLLED_TENANT and await tenant_keys.has_polls(tx):
             raise Conflict(
-                f"poll triggers run as tenant {tenant}, so their state would stay unencrypted",
-                hint="Publish events with a program of another tenant instead, and remove the poll triggers.",
+                f"poll triggers run in tenant {tenant}, and their state would stay unencrypted",
+                hint="Remove the poll triggers, and publish their events from a program in another tenant.",
             )
         await tenant_keys.guard(tx)
         new_key = await tenant_keys.put(tx, await _new_key(keys, tenant, number), by)
@@ -52,7 +52,7 @@ async def decrypt(session: Session, tenant: str) -> None:
         if not await tenant_keys.stop_sealing(tx, tenant):
             raise NotFound(
                 f"the values of tenant {tenant} are not encrypted",
-                hint="`penstock encryption list` shows whose are.",
+                hint="`penstock encryption list` lists the encrypted tenants.",
             )
         tx.tell(tenant=tenant)
     _forget(session)
@@ -91,7 +91,7 @@ async def rewrap(session: Session) -> int:
             except Exception as error:
                 raise ConfigurationError(
                     f"the key service could not decrypt key {key.number} of tenant {key.tenant}: {type(error).__name__}: {error}",
-                    hint="Check the service, and the permissions of this process there.",
+                    hint="Check the key service, and the permissions of this process in it.",
                 ) from error
             key_id, data_key = await asyncio.to_thread(keys.wrap, raw, context)
             done += await tenant_keys.rewrap(session, key, data_key, key_id)

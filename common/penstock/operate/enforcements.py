@@ -19,7 +19,7 @@ async def listed(
     there is none). Raises InvalidInput for an unknown status."""
     if filters.status is not None and filters.status not in MOVES:
         raise InvalidInput(
-            f"an enforcement is never {filters.status!r}", hint=did_you_mean(filters.status, MOVES)
+            f"{filters.status!r} is not a status of an enforcement", hint=did_you_mean(filters.status, MOVES)
         )
     rows = await enforcement_list.page(
         session, filters, cursor=None if cursor is None else _place(cursor), limit=limit + 1
@@ -35,5 +35,5 @@ def _place(text: str) -> Place:
     except ValueError:
         raise InvalidInput(
             f"{text!r} is not a cursor of this list",
-            hint="Give the value of `next` of the previous page.",
+            hint="Use the value of `next` of the previous page.",
         ) from None

@@ -48,7 +48,9 @@ class Report:
         if error is None:
             return cls("result", result)
         if result is not None:
-            raise InvalidInput("an outcome is a result or an error", hint="Give one of the two.")
+            raise InvalidInput(
+                "an outcome has either a result or an error", hint="Give exactly one of the two."
+            )
         return cls("error", error)
 
     @classmethod
@@ -111,7 +113,7 @@ def no_outside_wait(execution: UUID) -> Conflict:
     """Return the error for an outcome by hand of an execution that waits for nothing outside."""
     return Conflict(
         f"execution {execution} does not wait for an outside system",
-        hint=f"`penstock why {execution}` tells what it waits for.",
+        hint=f"To see what it waits for, run `penstock why {execution}`.",
     )
 
 
@@ -134,10 +136,12 @@ async def report(
 
 def over(execution: UUID, status: str, kind: Kind) -> Conflict:
     """Return the error for a report that comes too late for an execution with this status."""
-    hint = "Stop the work: its outcome does not count any more."
+    hint = "Stop the work: its outcome is no longer accepted."
     if kind in OUTCOMES:
-        hint = "An outcome counts once, and only before the execution ends. Nothing was changed."
-    return Conflict(f"execution {execution} does not wait for this any more: it is {status}", hint=hint)
+        hint = "Only the first outcome is accepted, and only before the execution ends. Nothing was changed."
+    return Conflict(
+        f"execution {execution} no longer waits for this outcome: its status is {status}", hint=hint
+    )
 
 
 async def _report_archived(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
@@ -239,7 +243,8 @@ def ending_of_report(outcome: Report, policy: RetryPolicy, failures: int, cap: i
         encoded = Outcome.returned(outcome.value, cap)
         if encoded.error is not None:
             raise InvalidInput(
-                f"the result cannot be stored: {encoded.error.message}", hint="Send a smaller one, as JSON."
+                f"the result cannot be stored: {encoded.error.message}",
+                hint="Send a smaller result, as JSON.",
             )
         return ending_of(encoded, RetryPolicy(max_attempts=1), 0)
     ending = ending_of(Outcome.failed(outside_error(outcome.value)), policy, failures)

@@ -29,13 +29,13 @@ def checked(password: str) -> str:
     password."""
     if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidInput(
-            f"a password has {SHORTEST} characters at least, and {LONGEST} at most",
-            hint="Three or four words that have nothing to do with one another are a good one.",
+            f"a password has at least {SHORTEST} and at most {LONGEST} characters",
+            hint="Three or four unrelated words make a good password.",
         )
     if any(unicodedata.category(character) in UNTYPED for character in password):
         raise InvalidInput(
-            "a password is one line of text, and this one has a line break or a control character",
-            hint="Write it once, on a single line. A password from a pipe is read once.",
+            "a password must be one line of text, but this one has a line break or a control character",
+            hint="Write the password once, on a single line, also into a pipe.",
         )
     return password
 

@@ -89,7 +89,8 @@ async def create(
     async with session.transaction() as tx:
         if not await people.create(tx, new_id(), name, hashed, by):
             raise Conflict(
-                f"there already is a user {name!r}", hint="Change roles with `penstock users roles`."
+                f"there already is a user {name!r}",
+                hint="To change the roles of this user, run `penstock users roles`.",
             )
         await people.set_roles(tx, name, *pairs)
         person = await people.named(tx, name)
@@ -196,7 +197,7 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
     failures, or if the client has disconnected.
     """
     if await caller.has_left():
-        raise TooManyAttempts("the caller of this sign-in has left")
+        raise TooManyAttempts("the caller closed the connection before its sign-in was checked")
     attempt = new_id()
     await count_as_failed(session, attempt, name, caller.address)
     hashed = await people.password_of(session, name)
@@ -215,7 +216,8 @@ async def prove_password(
     TooManyAttempts after too many failures, or if the client has disconnected."""
     if await people.password_of(session, name) == NO_PASSWORD:
         raise Conflict(
-            "your identity provider keeps your password", hint="Change it, and its second factor, there."
+            "your password is managed by your identity provider",
+            hint="Change your password and your second factor at the identity provider.",
         )
     async with line.turn(name, caller.address):
         hashed = await _verified(session, name, password[: passwords.LONGEST + 1], caller)
@@ -248,7 +250,9 @@ async def end_own_session(session: Session, name: str, id: UUID) -> None:
     """End one session of a person. Raises NotFound if the person has no such session."""
     async with session.transaction() as tx:
         if not await people.end_session_of(tx, name, id):
-            raise NotFound(f"you have no session {id}", hint="It may have ended. Load the list again.")
+            raise NotFound(
+                f"you have no session {id}", hint="The session may have ended. Load the list again."
+            )
 
 
 async def end_other_sessions(session: Session, name: str, secret: str | None) -> int:

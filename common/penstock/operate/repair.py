@@ -29,23 +29,26 @@ SHOWN = 20
 
 
 MENDS: Mapping[str, str] = {
-    "I2": "take back what runs for nobody; it runs again as after a lost worker",
-    "I3s": "free slots that nobody needs, and let the next in line start",
-    "I5": "look again at gates that are open",
-    "I5w": "put back into line who should stand there, at the old place",
-    "I7": "start executions of enforcements that never had one",
-    "I8": "publish what was staged (with PostgreSQL alone: an executor has to take it)",
-    "I10a": "show to recovery what is open",
-    "I10b": "hide from recovery what is not open",
-    "I10c": "write down that an outcome was lost, for whoever waits",
-    "I10d": "take back what runs on workers that are gone",
-    "I10e": "run again what waits for an answer to nothing",
-    "I10f": "send what ended to the archive",
-    "I10g": "wake functions for which what they wait for is there",
-    "I11": "forget what was recorded of runs that are not there",
+    "I2": "take back executions that run without an owner, as after a lost worker",
+    "I3s": "free slots whose execution does not need them, and start the next execution in line",
+    "I5": "check gates again that are open",
+    "I5w": "put queued executions back into their lanes, at their old places",
+    "I7": "start the missing executions of enforcements",
+    "I8": "publish staged messages (if PostgreSQL carries the messages, an executor has to handle them)",
+    "I10a": "add open executions to the table `live`",
+    "I10b": "remove ended executions from the table `live`",
+    "I10c": "record that the outcome was lost, so that waiting callers get an answer",
+    "I10d": "take back executions whose worker is unknown",
+    "I10e": "run executions again whose wait nothing can end",
+    "I10f": "send ended executions to the archive",
+    "I10g": "continue durable functions after the end of their wait",
+    "I11": "delete the recorded steps of runs that do not exist",
 }
 """The repairs, by invariant. Those that `store/upkeep/repairs.py` does not list publish messages from here."""
-EVIDENCE = "no mend: this is what happened, and changing it would only hide it. Keep a dump of the database, and report it."
+EVIDENCE = (
+    "no repair: these rows record past events, and a change would only hide the fault. Keep a dump of the "
+    "database, and report the fault."
+)
 
 State = Literal["proposed", "mended", "left", "no mend"]
 

@@ -33,7 +33,7 @@ async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]
         if not undo and (named := await _referrers(tx, ref)):
             raise Conflict(
                 f"{ref} is in use by {', '.join(named)}",
-                hint="Take these out of use first, or apply versions of them that do not name it.",
+                hint="First retire or disable these definitions, or apply versions without the reference.",
             )
         for kind in kinds:
             await catalog.set_enabled(tx, kind, ref, undo)

@@ -98,7 +98,7 @@ async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
         raise NotFound(f"workflow {ref} has no task {task!r}", hint=f"It has {', '.join(tasks)}.")
     action, own = tasks[task].get("action"), tasks[task].get("route")
     if action is None:
-        raise InvalidInput(f"task {task} of {ref} takes no route", hint="No worker runs it: executors do.")
+        raise InvalidInput(f"task {task} of {ref} has no route", hint="Executors run this task, not workers.")
     placed = f"{namespace}@{own}" if own else namespace
     return namespace, await namespaces.route_choice(session, placed, action)
 
@@ -109,9 +109,9 @@ async def remove(session: Session, pattern: str) -> None:
     async def write(tx: Transaction) -> None:
         await namespaces.lock_rules(tx)
         if not await catalog.delete(tx, "route", pattern):
-            otherwise = "`penstock routes list` shows the rules there are."
+            otherwise = "`penstock routes list` lists the routing rules."
             raise NotFound(
-                f"there is no rule of the pattern {pattern!r}",
+                f"no routing rule has the pattern {pattern!r}",
                 hint=await catalog.hint(tx, ["route"], pattern, otherwise),
             )
         await limits.regroup(tx, [], await namespaces.replace_all(tx))

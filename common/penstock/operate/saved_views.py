@@ -53,7 +53,7 @@ async def find(session: Session | Transaction, caller: Caller, id: UUID) -> Save
 def _no_view(id: UUID) -> NotFound:
     return NotFound(
         f"no saved view {id}",
-        hint="It may have been deleted, or is not shared with you. List the views with: penstock views list",
+        hint="The view may have been deleted, or is not shared with you. List the views with: penstock views list",
     )
 
 
@@ -70,7 +70,9 @@ async def named(session: Session, caller: Caller, name: str) -> SavedView:
         )
     if len(same) > 1:
         ids = ", ".join(f"{view.id} of {view.owner or 'a removed owner'}" for view in same[:10])
-        raise Conflict(f"{len(same)} shared views are named {name!r}", hint=f"Name the id of one: {ids}.")
+        raise Conflict(
+            f"{len(same)} shared views are named {name!r}", hint=f"Use the id of one of them: {ids}."
+        )
     return same[0]
 
 
@@ -172,8 +174,8 @@ async def update(
             _check_may_share(caller, tenants)
         elif view.owner is None:
             raise InvalidInput(
-                f"the view {view.name!r} has no owner, so only a shared one can be found again",
-                hint="Leave it shared, or delete it.",
+                f"the view {view.name!r} has no owner, so it would be invisible if it were not shared",
+                hint="Leave the view shared, or delete it.",
             )
         changed = await saved_views.update(
             tx,
@@ -188,8 +190,8 @@ async def update(
         )
         if changed is None:
             raise Conflict(
-                f"the view {view.name!r} was changed meanwhile: its version is not {version}",
-                hint="Read it again, and repeat the change on what it is now.",
+                f"another caller has changed the view {view.name!r}: its version is no longer {version}",
+                hint="Read the view again, and repeat the change.",
             )
         tx.tell(id=id, shared=is_shared, tenants=tenants, owner=view.owner)
         return changed
@@ -257,7 +259,8 @@ def audience(filters: Mapping[str, Any], caller: Caller) -> list[str] | None:
 async def _keep_owner(tx: Transaction, owner: str) -> None:
     if not await saved_views.keep_owner(tx, owner):
         raise NotFound(
-            f"{owner} was removed, so nothing is saved for it", hint="Sign in again, or use another token."
+            f"{owner} was removed, so no view can be saved for it",
+            hint="Sign in again, or use another token.",
         )
 
 
@@ -272,13 +275,13 @@ def _name(name: str) -> str:
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
         raise InvalidInput(
             f"{cut_end(ascii(name), 60)} is not a valid view name",
-            hint=f"Use 1 to {MAX_NAME} printable characters, without a space at the begin or end.",
+            hint=f"Use 1 to {MAX_NAME} printable characters, without a space at the beginning or the end.",
         )
     try:
         UUID(name)
     except ValueError:
         return name
-    raise InvalidInput("a view cannot be named by an id", hint="Choose a name for people.")
+    raise InvalidInput("the name of a view cannot be an id", hint="Choose a descriptive name.")
 
 
 def _description(text: str | None) -> str | None:
@@ -294,17 +297,16 @@ def _filters(filters: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
     """Return the filters of a view in their stored form. Raises InvalidInput, and NotAllowed for a tenant of others."""
     checked = list_filters.checked(filters)
     if not checked:
-        raise InvalidInput(
-            "a view without a filter is the list of all executions", hint="Choose at least one filter."
-        )
+        raise InvalidInput("a view needs at least one filter", hint="Choose at least one filter.")
     if (size := len(orjson.dumps(checked))) > MAX_FILTERS:
         raise InvalidInput(
-            f"the filters have {size:,} bytes; at most {MAX_FILTERS:,} are kept", hint="Choose fewer filters."
+            f"the filters have {size:,} bytes; at most {MAX_FILTERS:,} are stored",
+            hint="Choose fewer filters.",
         )
     if list_filters.from_texts(list_filters.as_texts(checked)) != checked:
         raise InvalidInput(
             "the address of a page cannot hold these labels",
-            hint="Leave out labels with a comma or spaces before another key=.",
+            hint="Omit labels whose value contains a comma, or a space followed by key=.",
         )
     if "tenant" in checked and not caller.sees(checked["tenant"]):
         raise NotAllowed(

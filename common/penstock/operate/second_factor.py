@@ -69,7 +69,9 @@ async def begin(
     sealed = await secrets.sealed(session.settings, NO_TENANT, _secret_name(name), secret)
     async with session.transaction() as tx:
         if not await store.hold_without(tx, name):
-            raise Conflict("your second factor is on", hint="Turn it off first, and set up another one then.")
+            raise Conflict(
+                "your second factor is already on", hint="Turn it off first, then set up another one."
+            )
         await secrets_store.put(tx, sealed, f"user:{name}")
     return _new_factor(name, secret)
 
@@ -130,8 +132,8 @@ async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) 
         if not await _use_code(tx, name, code, step):
             raise NotAuthenticated(
                 "this code is wrong, was used, or has expired",
-                hint="Enter the code that the authenticator shows now, or a recovery code. An administrator can turn it "
-                "off: penstock users totp-off NAME",
+                hint="Enter the code that the authenticator shows now, or a recovery code. An administrator "
+                "can turn off the second factor: penstock users totp-off NAME",
             )
         new_session = await people.begin_session(
             tx, name, caller=replace(caller, session_before=None), seconds=people.SESSION
@@ -227,12 +229,14 @@ async def _sealed(session: Session | Transaction, name: str) -> Sealed | None:
 
 def _password_first() -> NotAuthenticated:
     return NotAuthenticated(
-        "no sign-in of this browser waits for a code", hint="Sign in with name and password first."
+        "this browser has no sign-in that waits for a code", hint="Sign in with name and password first."
     )
 
 
 def _nothing_pending() -> Conflict:
-    return Conflict("no second factor waits for its first code", hint="Set one up on the page /account.")
+    return Conflict(
+        "no second factor waits for its first code", hint="Set up a second factor on the page /account."
+    )
 
 
 def _unknown(name: str) -> NotFound:

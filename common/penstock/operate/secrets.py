@@ -48,8 +48,8 @@ def check_secret(name: str, value: str) -> None:
     raw = value.encode()
     if len(value) < SHORTEST or len(raw) > LONGEST or "\0" in value:
         raise InvalidInput(
-            f"a secret has {SHORTEST} characters at least, {LONGEST:,} bytes at most, and no NUL",
-            hint="Set a longer one: a short one is part of ordinary text, and could not be hidden in logs.",
+            f"a secret has at least {SHORTEST} characters and at most {LONGEST:,} bytes, without NUL",
+            hint="Set a longer secret: a short text also occurs in ordinary text, so it could not be masked in logs.",
         )
 
 
@@ -113,8 +113,9 @@ async def _check_holders(session: Session) -> None:
     holders = await key_holders.live(session, session.settings.stale_threshold)
     if lacking := [holder for holder in holders if holder.lacks(newest)]:
         raise Conflict(
-            f"the newest master key, {newest}, is missing in: {titles(lacking)}. After a rotation they could read no secret",
-            hint="Restart them with this key among their master keys. `--force` rotates nevertheless.",
+            f"these services lack the newest master key, {newest}: {titles(lacking)}. After a rotation "
+            "they could not read any secret",
+            hint="Restart these services with this key among their master keys. `--force` rotates without this check.",
         )
 
 
@@ -163,7 +164,7 @@ async def _unwrap(keys: MasterKeys, secret: Sealed, context: bytes) -> bytes:
     except Exception as error:
         raise ConfigurationError(
             f"the key service could not decrypt secret {secret.name}: {type(error).__name__}: {error}",
-            hint="Check the service, and the permissions of this process there.",
+            hint="Check the key service, and the permissions of this process in it.",
         ) from error
 
 

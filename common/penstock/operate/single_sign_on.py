@@ -83,6 +83,6 @@ async def enter(session: Session, identity: Identity, *, caller: LogInCaller) ->
             await people.set_roles(tx, identity.name, [], [])
             await people.end_sessions(tx, identity.name)
     raise NotAllowed(
-        f"the provider knows {identity.name}, but none of its claims is mapped to a role here",
+        f"the identity provider knows {identity.name}, but no claim of this user is mapped to a role",
         hint="An administrator can map one of your groups to a role: PENSTOCK_OIDC_ROLES.",
     )

@@ -54,7 +54,9 @@ async def put(
         check_tenant(tenant)
     for ref in (action, workflow):
         if ref is not None and not _ACTION.fullmatch(ref):
-            raise InvalidInput(f"{ref!r} is not a valid action name", hint="Such as shop.charge, or shop.*")
+            raise InvalidInput(
+                f"{ref!r} is not a valid action name", hint="Write for example shop.charge, or shop.*"
+            )
     try:
         wanted_labels = check_labels(labels or {})
     except Wrong as wrong:
@@ -70,7 +72,8 @@ async def put(
         stored = await store.put(tx, subscription, by, only_new)
         if stored is None:
             raise Conflict(
-                f"there already is a subscription {name!r}", hint="Change that one, or choose another name."
+                f"there already is a subscription {name!r}",
+                hint="Change the existing subscription, or choose another name.",
             )
         saved, is_new = stored
         if is_new or secret is not None:
@@ -91,11 +94,11 @@ def _check_url(url: str) -> None:
         port = parts.port or 443
     except ValueError:
         raise InvalidInput(
-            f"{cut_end(url, 100)!r} is not an address", hint="Such as https://example.org/hook."
+            f"{cut_end(url, 100)!r} is not an address", hint="Write for example https://example.org/hook."
         ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not 0 < port < 65536:
         raise InvalidInput(
-            f"{cut_end(url, 100)!r} is not a web address", hint="Such as https://example.org/hook."
+            f"{cut_end(url, 100)!r} is not a web address", hint="Write for example https://example.org/hook."
         )
     if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
         raise InvalidInput(
@@ -104,8 +107,8 @@ def _check_url(url: str) -> None:
         )
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(
-            "an address with a password in it would be shown to whoever may read",
-            hint="Calls are signed: let the receiver check that instead.",
+            "the address contains a password, which every caller with the scope `read` could see",
+            hint="Remove the password. Calls are signed, so let the receiver check the signature.",
         )
 
 
@@ -119,7 +122,7 @@ def _check_secret(secret: str | None) -> None:
     if len(key) < SHORTEST:
         raise InvalidInput(
             f"the secret is not base64 of {SHORTEST} bytes or more, after {PREFIX}",
-            hint="Leave it out: one is made.",
+            hint="Omit the secret, so that one is generated.",
         )
 
 

@@ -81,8 +81,8 @@ def read(webhook: Webhook, secret: str, call: Call, now: float) -> Meaning:
         return Meaning(webhook.name, payload, key, None, False)
     if key is None:
         raise InvalidInput(
-            "the call has no key, so a repeated call could complete another wait for the same id",
-            hint="Send a header that is equal for a repeated call, and name it with --key-header.",
+            "the call lacks the key header, so a repeated call could complete another wait for the same id",
+            hint="Send a header that has the same value in a repeated call. Its name is set with --key-header.",
         )
     awaited, fails = report
     return Meaning(webhook.name, payload, key, awaited, fails)
@@ -119,8 +119,8 @@ def _form(raw: bytes, charset: str) -> dict[str, Any]:
         )
     except UnicodeError:
         raise InvalidInput(
-            f"the form is not {cut_end(charset, 60)}, as its type says or by default",
-            hint="Send it in UTF-8, or name its charset: application/x-www-form-urlencoded; charset=iso-8859-1.",
+            f"the form is not encoded in {cut_end(charset, 60)}, which is the charset of its type, or the default",
+            hint="Send the form in UTF-8, or name its charset: application/x-www-form-urlencoded; charset=iso-8859-1.",
         ) from None
     except ValueError:
         raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None

@@ -26,7 +26,7 @@ def check(webhook: Webhook, secret: str, headers: Headers, body: bytes, now: flo
     """Raise NotAuthenticated unless the signature of the call is valid."""
     if not CHECKS[webhook.signature](webhook, secret, headers, body, now):
         raise NotAuthenticated(
-            f"this call is not signed as webhook {webhook.name} wants it ({webhook.signature})",
+            f"this call does not have a valid signature for webhook {webhook.name} ({webhook.signature})",
             hint="Compare the secrets on both sides, and this machine's clock."
             if webhook.signature in TIMED
             else "Compare the secrets on both sides.",

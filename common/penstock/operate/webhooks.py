@@ -86,7 +86,8 @@ async def put(
         )
         if webhook is None:
             raise Conflict(
-                f"there already is a webhook {name!r}", hint="Change that one, or choose another name."
+                f"there already is a webhook {name!r}",
+                hint="Change the existing webhook, or choose another name.",
             )
         if sealed:
             await signing_secrets.put(tx, sealed, by)
@@ -117,7 +118,7 @@ def check_call(
     for header_name in (header, key_header):
         if header_name is not None and not _HEADER.fullmatch(header_name):
             raise InvalidInput(
-                f"{header_name!r} is not a valid header name", hint="Such as X-Webhook-Secret."
+                f"{header_name!r} is not a valid header name", hint="Write for example X-Webhook-Secret."
             )
     _check_secret(secret, signature)
     if is_system(trigger):
@@ -139,14 +140,14 @@ def check_templates(
         _check_names("completes", names_used(completes))
         if not has_key:
             raise InvalidInput(
-                "`completes` needs a key, since a repeated call could otherwise complete another wait "
-                "for the same id",
-                hint="Name the header that is equal for a repeated call: --key-header.",
+                "`completes` needs a key header: without it, a repeated call could complete another wait for the same id",
+                hint="Name the header that has the same value in a repeated call: --key-header.",
             )
     if fails is not None:
         if completes is None:
             raise InvalidInput(
-                "`fails` needs `completes`", hint="Say which id a call completes: --completes."
+                "`fails` needs `completes`",
+                hint="Set the template for the id that a call completes: --completes.",
             )
         _check_names("fails", condition(fails).names)
 
@@ -168,16 +169,16 @@ def _check_secret(secret: str | None, signature: str) -> None:
         return
     if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable():
         raise InvalidInput(
-            f"the secret is too short, or not plain text: {SHORTEST} characters at least",
-            hint="Make one with: openssl rand -hex 32",
+            f"the secret is too short, or not plain text: it needs at least {SHORTEST} characters",
+            hint="Create a secret with: openssl rand -hex 32",
         )
     if signature == "standard":
         try:
             base64.b64decode(secret.removeprefix("whsec_"), validate=True)
         except binascii.Error:
             raise InvalidInput(
-                "this secret is not valid: that of a standard webhook is whsec_ followed by base64",
-                hint="Copy it as the sender shows it.",
+                "this secret is not valid: the secret of a standard webhook is whsec_ followed by base64",
+                hint="Copy the secret from the sender.",
             ) from None
 
 

@@ -7,7 +7,7 @@ import asyncpg
 from penstock.errors import ConfigurationError, ConnectionFailed, InvalidInput, PenstockError
 from penstock.extras import missing_extra
 
-DEBUG = "For the traceback, run it again with PENSTOCK_LOG_LEVEL=debug."
+DEBUG = "For the traceback, run the command again with PENSTOCK_LOG_LEVEL=debug."
 
 
 def explained(error: Exception) -> PenstockError:
@@ -25,7 +25,9 @@ def explained(error: Exception) -> PenstockError:
             hint="Create or update it with `penstock migrate`; `penstock dev` does so before it says that it is ready.",
         )
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        return ConfigurationError(f"PostgreSQL: {error}", hint="Grant it, or connect as the tables' owner.")
+        return ConfigurationError(
+            f"PostgreSQL: {error}", hint="Grant the right, or connect as the owner of the tables."
+        )
     if isinstance(error, asyncpg.DataError) or (
         isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
     ):  # the value does not fit its column: too large a number, an instant that PostgreSQL cannot hold

@@ -96,7 +96,7 @@ class Addresses:
         except UnicodeError:
             raise AddressRefused(
                 f"{cut_end(host, 100)} is not the name of a host: a part of it is empty, or has more than 63 characters",
-                hint="Name a host that DNS can have.",
+                hint="Use a host name that is valid in DNS.",
             ) from None
         addresses = [str(entry[4][0]) for entry in entries]
         if not self._named(host):
@@ -118,7 +118,7 @@ class Addresses:
                 f"{host} is {address}, which is not a public address"
                 if host != str(address)
                 else f"{host} is not a public address",
-                hint=f"If it is to be reached, put it or its network on {self._named_list}.",
+                hint=f"If this address is intended, add it or its network to {self._named_list}.",
             )
 
     def _named(self, host: str) -> bool:

@@ -234,7 +234,7 @@ class Memory:
         return ref in self.functions or (action is not None and not action.durable)
 
     def lacks(self, ref: str) -> str:
-        return f"the test does not say what {ref} does: run.child({ref!r}, lambda **parameters: ...)"
+        return f"the test has no result for the child {ref}: use run.child({ref}, lambda **parameters: ...)"
 
     def definition(self, kind: type[D], ref: str) -> D | None:
         """Return the definition with this ref in the modules of the run, or None."""
@@ -279,7 +279,10 @@ class Memory:
             instants.append(datetime.fromisoformat(awaited["until"]))
         if self.cancelled_at is not None:
             instants.append(self.cancelled_at)
-        assert instants, "the run waits for what never comes: say so with run.answer, run.event or run.signal"
+        assert instants, (
+            "the run waits, and the test provides nothing that ends the wait: use run.answer, run.event or "
+            "run.signal"
+        )
         self.now = max(self.now, min(instants))
         self.arrive()
 

@@ -29,7 +29,9 @@ def check_request(request: Effect) -> None:
         check_name(request.key, "the key")
     if isinstance(request, Publish):
         if not isinstance(request.trigger, str):
-            raise InvalidInput("the trigger is not text", hint="Give its ref, such as shop.order_placed.")
+            raise InvalidInput(
+                "the trigger is not a text", hint="Give the ref of the trigger, such as shop.order_placed."
+            )
         if is_system(request.trigger):
             raise InvalidInput(f"{request.trigger} is not published", hint=HINT_PUBLISH)
         return
@@ -61,6 +63,6 @@ def start_request(request: Start) -> StartRequest:
 def no_transaction() -> InvalidInput:
     """Return the error of a transactional request in a durable function."""
     return InvalidInput(
-        "a durable function has no transaction at its end: it ends many times, and is replayed",
+        "a durable function cannot use transactional requests, because its body is replayed several times",
         hint="Publish and start in a step with a key, and signal in a step.",
     )

@@ -184,7 +184,7 @@ class ActionExecution(Execution):
         if self.action is None or (self.action.function is None and not self._is_http):
             raise NotFound(
                 f"{self.call.ref} has no Python function that a simulation could run",
-                hint=f"Say what it gives: simulation.fake({self.call.ref!r}, returns=...).",
+                hint=f"Set its result: simulation.fake({self.call.ref!r}, returns=...).",
             )
         return self.action
 

@@ -159,8 +159,8 @@ class SimulatedHttp:
                     response.remaining -= 1
                 return response
         raise NotFound(
-            f"the simulation has no response, or no more, to {request.method} {request.url}",
-            hint=f"Say what the server answers: simulation.respond({request.url.partition('?')[0]!r}, json=...).",
+            f"the simulation has no response left for {request.method} {request.url}",
+            hint=f"Set the answer of the server: simulation.respond({request.url.partition('?')[0]!r}, json=...).",
         )
 
 

@@ -209,7 +209,7 @@ class AttunePack:
                 "A timer is a schedule; anything else publishes events.",
             )
         for key in ("parameters_schema", "param_schema", "parameters", "webhook_enabled"):
-            keys.refuse(key, "A rule compares with the payload, in `when`.")
+            keys.refuse(key, "A rule checks the payload with a condition in `when`.")
         for key in ("reference_visibility", "reference_allowed_pack_refs"):
             keys.refuse(key, "Any pack of an installation may have rules for it.")
         if not keys.take_enabled():
@@ -285,7 +285,7 @@ class AttunePack:
             keys.describe("output", "output_schema")
             keys.refuse(
                 "default_execution_permission_set_refs",
-                "Code that runs has no credential of ours: leave it out.",
+                "Omit it: running code gets no credentials from Penstock.",
             )
             keys.close()
             path = (self._folder / "actions" / graph).resolve()
@@ -316,7 +316,8 @@ class AttunePack:
         for key in ("log_retention_policy", "log_retention_limit"):
             keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS is for all.")
         keys.refuse(
-            "default_execution_permission_set_refs", "Code that runs has no credential of ours: leave it out."
+            "default_execution_permission_set_refs",
+            "Omit it: running code gets no credentials from Penstock.",
         )
         keys.close()
         self._count("actions", name, gaps_before)

@@ -175,7 +175,7 @@ class AttuneWorkflow:
                 keys.gap(key, f"{key} of {keys.subject}", by_hand)
                 broken.append(key)
         for key, by_hand in (
-            ("permission_set_refs", "Code that runs has no credential of ours: leave it out."),
+            ("permission_set_refs", "Omit it: running code gets no credentials from Penstock."),
             ("worker_selector", "Write `labels` of its action, which workers carry."),
             ("worker_tolerations", "Write `labels` of its action, which workers carry."),
             ("worker_affinity", "Write `labels` of its action, which workers carry."),

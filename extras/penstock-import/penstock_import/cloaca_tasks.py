@@ -87,7 +87,7 @@ class CloacaTask:
                 task.options[name] = ast.unparse(value)
             else:
                 by_hand = (
-                    "Let another task depend on this one."
+                    "Make the following task depend on this one."
                     if name in ("invokes", "post_invocation")
                     else "See the page."
                 )

@@ -134,7 +134,10 @@ def _write(
     """Write the project, and print the counts of the report. `file` is what `penstock lint` takes, if not the folder."""
     folder = into or Path(project.name)
     if folder.exists() and any(folder.iterdir()):
-        raise Conflict(f"{folder} is there already, and not empty", hint="Choose another one: --into FOLDER.")
+        raise Conflict(
+            f"the folder {folder} exists already, and is not empty",
+            hint="Choose another folder: --into FOLDER.",
+        )
     project.write(folder, named, report)
     if json:
         applied = {"applied": report.applied} if report.is_checked else {}

@@ -81,7 +81,8 @@ class Guard(HTTPBearer):
         caller = must_have(caller, scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
-                f"{caller.name} may only use {', '.join(sorted(caller.tenants))}, and this belongs to all tenants",
+                f"{caller.name} may only use the tenants {', '.join(sorted(caller.tenants))}, but this "
+                "object belongs to all tenants",
                 hint="Use a token that is not limited to tenants.",
             )
         return caller
@@ -107,8 +108,9 @@ class Guard(HTTPBearer):
             is_token = secret is not None
         if secret is None:
             raise NotAuthenticated(
-                "no token came with this request",
-                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or sign in.",
+                "this request has no token",
+                hint="Create a token with `penstock tokens create`, and send it: `Authorization: Bearer "
+                "pst_...`. Or sign in.",
             )
         request.state.has_secret = True
         # a token is not valid as a session, nor the reverse
@@ -117,7 +119,8 @@ class Guard(HTTPBearer):
         if caller is None:
             raise NotAuthenticated(
                 "this token or session is unknown, or has expired",
-                hint="`penstock tokens list` lists the tokens; `penstock tokens create` makes one. Or sign in again.",
+                hint="List the tokens with `penstock tokens list`, or create one with `penstock tokens "
+                "create`. Or sign in again.",
             )
         return caller
 
@@ -132,7 +135,7 @@ class AccountGuard(Guard):
         if not is_person(caller):
             raise NotFound(
                 f"{caller.name} is a token and not a user, so it has no account page",
-                hint="Sign in with a name and a password: `penstock users create NAME` makes a user.",
+                hint="Sign in with a name and a password. To create a user: `penstock users create NAME`.",
             )
         return caller
 
@@ -168,7 +171,8 @@ def must_have(caller: Caller, scope: str) -> Caller:
     if not caller.has(scope):
         raise NotAllowed(
             f"{caller.name} may not do this: it lacks the scope {scope!r}",
-            hint=f"Make a token with it (penstock tokens create NAME --scope {scope}), or give the user a role that has it.",
+            hint=f"Create a token with this scope (penstock tokens create NAME --scope {scope}), or give the "
+            "user a role with this scope.",
         )
     return caller.within(scope)
 
@@ -276,7 +280,10 @@ def only_known(route: APIRoute, handle: Handler) -> Handler:
             if name not in names:
                 raise InvalidInput(f"there is no query parameter {name!r}", hint=did_you_mean(name, names))
         if KEY_HEADER in request.headers and not keyed:
-            raise InvalidInput("this route takes no idempotency-key", hint="Leave the header out.")
+            raise InvalidInput(
+                "this route does not accept the header idempotency-key",
+                hint="Send the request without the header.",
+            )
 
     async def checked(request: Request) -> Response:
         request.state.check = check
@@ -345,7 +352,8 @@ async def _seen(
             tenant = await executions.tenant(session, id)
         if tenant is None or not caller.within(access.READ).sees(tenant):
             raise NotFound(
-                f"no execution {id}", hint="It may belong to another tenant, or be older than the archive."
+                f"no execution {id}",
+                hint="The execution may belong to another tenant, or was deleted after its retention.",
             )
         # The caller may see the execution, so the error may say that the change is not permitted.
         own(caller, tenant)

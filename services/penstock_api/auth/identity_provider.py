@@ -110,12 +110,12 @@ class IdentityProvider:
         if not hmac.compare_digest(
             query.get("state", "").encode("utf-8", "replace"), auth_request.state.encode()
         ):
-            raise _refused("this answer belongs to another sign-in (`state` differs)")
+            raise _refused("the answer of the provider belongs to another sign-in (`state` differs)")
         if "error" in query:
             reason = query.get("error_description") or query["error"]
             raise _refused(f"the provider did not let you in: {cut_end(reason, 200)}")
         if query.get("iss", self.issuer) != self.issuer:
-            raise _refused("another provider has answered (`iss` differs)")
+            raise _refused("the answer comes from another provider (`iss` differs)")
         if not query.get("code"):
             raise _refused("the provider sent no code")
         token = await self._token(query["code"], auth_request)
@@ -156,7 +156,7 @@ class IdentityProvider:
             if error_code in ("invalid_client", "unauthorized_client"):
                 raise ConfigurationError(
                     "the provider does not know this client, or the client secret is wrong",
-                    hint="Compare PENSTOCK_OIDC_CLIENT_ID and PENSTOCK_OIDC_CLIENT_SECRET with what it says.",
+                    hint="Compare PENSTOCK_OIDC_CLIENT_ID and PENSTOCK_OIDC_CLIENT_SECRET with the values at the provider.",
                 )
             raise _refused(
                 "the provider did not accept its own code: it may have expired, or been used already"
@@ -183,7 +183,7 @@ class IdentityProvider:
             )
             claims.validate(now=int(time.time()), leeway=CLOCKS)
         except (AuthlibBaseError, JoseError, ValueError, KeyError) as error:
-            raise _refused(f"the provider's ID token is not to be trusted ({error})") from error
+            raise _refused(f"the ID token of the provider is not valid ({error})") from error
         return dict(claims)
 
     async def _read(self, id_token: str) -> jwt.Token:
@@ -236,14 +236,15 @@ class IdentityProvider:
         name = claims.get(self.name_claim)
         if not isinstance(name, str) or not name:
             raise _refused(
-                f"the provider does not say your name: there is no claim {self.name_claim!r}",
+                f"the provider did not send your name: the claim {self.name_claim!r} is missing",
                 "An administrator can set PENSTOCK_OIDC_NAME_CLAIM, or PENSTOCK_OIDC_SCOPES.",
             )
         if self.name_claim == "email" and claims.get("email_verified") is not True:
             raise _refused(
-                "the provider has not verified your address",
-                "Verify it there. Where the provider never says so, an administrator names another claim "
-                "(PENSTOCK_OIDC_NAME_CLAIM) that people cannot choose themselves.",
+                "the provider has not verified your e-mail address",
+                "Verify the address at the provider. If the provider never verifies addresses, an "
+                "administrator can set PENSTOCK_OIDC_NAME_CLAIM to a claim that users cannot choose "
+                "themselves.",
             )
         return name
 

@@ -75,14 +75,14 @@ def refused(
     """
     host = headers.get("host", "")
     if loopback and host_name(host) not in LOOPBACK:
-        return f"this answers to names of this machine alone, and not to {cut_end(host, 100)!r}"
+        return f"this API only accepts the host names of this machine, and not {cut_end(host, 100)!r}"
     if method in SAFE:
         return None
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return "a page of another origin may not do this"
+        return "this request comes from a page of another origin, which is not allowed"
     origin = headers.get("origin")
     if origin is not None and not _is_own(origin, host, netloc):
-        return "a page of another origin may not do this"
+        return "this request comes from a page of another origin, which is not allowed"
     return None
 
 
@@ -113,7 +113,7 @@ class SameOrigin:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if reason := refused(scope["method"], headers, loopback=self._loopback, netloc=self._netloc):
             problem = Problem(
-                title="Forbidden", status=403, detail=reason, hint="Call it from its own pages."
+                title="Forbidden", status=403, detail=reason, hint="Send the request from a page of Penstock."
             )
             return await answer(problem)(scope, receive, with_headers(send))
         await self._app(scope, receive, with_headers(send))

@@ -36,8 +36,8 @@ async def stored_options(session: Session, kind: str, ref: str) -> dict[str, Any
     [stored] = await catalog.current(session, [kind], [ref])
     if masked != orjson.loads(stored.body):
         raise InvalidInput(
-            f"{ref} has a secret value, which a page does not show",
-            hint="Change it in its file, and load the file with `penstock apply`.",
+            f"{ref} has a secret value, so it cannot be edited on a page",
+            hint="Change {ref} in its file, and load the file with `penstock apply`.",
         )
     return dict(masked)
 

@@ -106,7 +106,7 @@ class PageRoute(GuardedRoute):
         async def guard() -> None:
             if await self._look_of(request) != at:
                 raise NotAllowed(
-                    "your permissions have changed, and nothing was done", hint="Load the page again."
+                    "your permissions have changed, so the request was refused", hint="Load the page again."
                 )
 
         answer = await backend_of(request).open_pages.open(at, guard, lambda: _alone(endpoint, request))

@@ -116,7 +116,7 @@ def _asked(request: Request) -> tuple[Asked, str]:
         if all(isinstance(value, str) and len(value) > 40 for value in asdict(auth_request).values()):
             return auth_request, then
     raise NotAuthenticated(
-        "this browser did not begin this sign-in, or began it too long ago",
+        "this sign-in was started in another browser, or too long ago",
         hint="Sign in again, in one browser and within 10 minutes.",
     )
 

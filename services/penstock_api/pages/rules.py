@@ -161,7 +161,7 @@ async def _try_list(request: Request, session: Session, caller: Caller, rule: Ma
     try:
         events = _json(form["events"], "list")
         if not isinstance(events, list):
-            raise InvalidInput("this is not a list of events", hint=FORM)
+            raise InvalidInput("the text is not a list of events", hint=FORM)
         tenant = rule["definition"].get("tenant") or first_tenant(caller)
         of_caller = [
             {**event, "tenant": own(caller, str(event.get("tenant") or tenant))}
@@ -180,7 +180,7 @@ def _json(text: str, thing: str) -> Any:
         return parsed_by_hand(text, f"the {thing}")
     except orjson.JSONDecodeError as error:
         raise InvalidInput(
-            f"the {thing} is not JSON: {error}", hint='Texts are in double quotes: "like this".'
+            f"the {thing} is not JSON: {error}", hint='Write texts in double quotes: "like this".'
         ) from None
 
 

@@ -50,7 +50,7 @@ class Refused(Exception):
 STOPPED = Problem(
     title="Service Unavailable",
     status=503,
-    detail="this process stopped before the request was done",
+    detail="the API process stopped before it had answered the request",
     hint="Send the request again, with its idempotency key if it has one.",
 )
 
@@ -77,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
         # A connection that only waits is closed to make room. A request that is under way is never cut off.
         oldest = next(iter(_idle[self.server_state]))
         if oldest is self:
-            self._refuse(Refused(503, "this process has as many connections as it takes"))
+            self._refuse(Refused(503, "this API process has reached its maximum number of connections"))
         else:
             oldest.transport.close()
 
@@ -194,7 +194,7 @@ def _check_head(url: bytes, headers: list[tuple[bytes, bytes]], version: str) ->
         raise _too_large()
     hosts = sum(name == b"host" for name, _ in headers)
     if hosts > 1 or (hosts == 0 and version == "1.1"):  # RFC 9112, 3.2
-        raise Refused(400, "a request has one Host header")
+        raise Refused(400, "a request must have exactly one Host header")
 
 
 def _too_large() -> Refused:

@@ -78,7 +78,9 @@ async def recoveries(
     tenants: Tenants,
     since: Annotated[Instant | None, Query(description="The first instant; by default a day ago.")] = None,
     kind: Annotated[Literal["attempt", "fire"] | None, Query(description="Only losses of this kind.")] = None,
-    worker: Annotated[str | None, Query(description="Only what was lost with this worker.")] = None,
+    worker: Annotated[
+        str | None, Query(description="Only attempts and fires that were lost with this worker.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> list[losses.Recovery]:
     """List the attempts and fires that were recovered after a worker or a message was lost, the newest first."""

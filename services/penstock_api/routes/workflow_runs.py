@@ -57,7 +57,7 @@ async def complete(id: ExecutionId, backend: Here, caller: Asked, body: models.C
     execution that waits for something else."""
     if not body.model_fields_set:
         raise InvalidInput(
-            "an outcome is a result or an error", hint='Send {"result": ...} or {"error": "..."}.'
+            "an outcome has either a result or an error", hint='Send {"result": ...} or {"error": "..."}.'
         )
     await backend.client.complete(id, result=body.result, error=body.error, by=caller.name)
 

@@ -20,5 +20,5 @@ def concealed_from_caller() -> Iterator[None]:
     except ConfigurationError as error:
         log.error("api.secret_unreadable", reason=error.message, hint=error.hint)
         raise ConfigurationError(
-            "the service cannot read a secret that this call needs", hint="Call again later."
+            "the API cannot decrypt a secret that this call needs", hint="Call again later."
         ) from None

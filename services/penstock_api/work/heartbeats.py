@@ -105,7 +105,7 @@ class Beats:
             if not pulse.is_registered:
                 raise UnknownSession(
                     "this worker was declared lost, since no heartbeat came for too long",
-                    hint="Say hello again. Its attempts are no longer its own: end them without a report.",
+                    hint="Send another hello. The worker no longer owns its attempts: end them without a report.",
                 )
             worker.cordoned = pulse.cordoned
             self._held.forget(worker.id, pulse.lost_attempts)

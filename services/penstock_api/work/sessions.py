@@ -83,7 +83,7 @@ class Sessions:
         if unknown := sorted(set(offered) - current.keys()):
             raise InvalidInput(
                 f"no action {', '.join(unknown)}",
-                hint="Apply its definition first (`penstock apply`): in a pack, with `executor: remote`.",
+                hint="Apply the definition of the action first (`penstock apply`): in a pack, with `executor: remote`.",
             )
         # A large schema takes a while to check, and other calls go on meanwhile.
         differences = await asyncio.to_thread(self._differences, hello.actions, current)
@@ -192,7 +192,7 @@ class Sessions:
 def _ended() -> UnknownSession:
     return UnknownSession(
         "no worker has a session with this secret: it is unknown, or has ended",
-        hint="Say hello again. Its attempts are no longer this worker's: end them without a report.",
+        hint="Send another hello. The worker no longer owns its attempts: end them without a report.",
     )
 
 
@@ -211,7 +211,7 @@ def _refuse_others(kind: str, kinds: str, named: Sequence[str], allowed: frozens
     if excluded:
         raise NotAllowed(
             f"this token may not use the {kind} {', '.join(excluded)}",
-            hint=f"It is for the {kinds} {', '.join(sorted(allowed or ()))}.",
+            hint=f"The token is for the {kinds} {', '.join(sorted(allowed or ()))}.",
         )
 
 

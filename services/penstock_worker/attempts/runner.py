@@ -230,7 +230,9 @@ class Runner:
         running = self._running_of(owned)
         assert running is not None, "an attempt that runs"
         if not (running.is_stopped or self._is_shut_down):
-            self._failed(owned, asyncio.CancelledError("the code of the action cancelled its own task"))
+            self._failed(
+                owned, asyncio.CancelledError("the code of the action cancelled its own asyncio task")
+            )
             return
         self._forget(owned)
         if running.claim_lost:

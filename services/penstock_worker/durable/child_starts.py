@@ -144,8 +144,8 @@ async def _made(
             if function.ends_at_once:
                 # The request has reached the children that were there. It would not reach this one.
                 raise Conflict(
-                    f"{order.function} starts nothing more, since its end was requested once more",
-                    hint="Nothing has to be done: the function ends at once.",
+                    f"{order.function} cannot start further executions, since its end was requested a second time",
+                    hint="You need to do nothing: the function ends at once.",
                 )
             if function.depth >= max_depth:
                 raise _too_deep(order, max_depth)
@@ -175,8 +175,8 @@ async def _made(
 
 def _too_deep(order: ChildOrder, max_depth: int) -> InvalidInput:
     return InvalidInput(
-        f"{order.target} would be number {max_depth + 1} of executions inside one another, and max_workflow_depth is {max_depth}",
-        hint="Let a function that runs itself end some time, or raise PENSTOCK_MAX_WORKFLOW_DEPTH.",
+        f"{order.target} would be at nesting level {max_depth + 1}, but max_workflow_depth is {max_depth}",
+        hint="If the function runs itself, add a condition that ends the recursion. Or raise PENSTOCK_MAX_WORKFLOW_DEPTH.",
     )
 
 

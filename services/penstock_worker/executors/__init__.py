@@ -56,7 +56,7 @@ async def executors(
     for route, name in settings.route_executors.items():
         if name not in built:
             raise ConfigurationError(
-                f"the route {route} is to have the task executor {name!r}, which this worker does not have",
+                f"the setting for the route {route} names the task executor {name!r}, which this worker does not have",
                 hint=f"It has {', '.join(built)}: see PENSTOCK_EXECUTORS and PENSTOCK_ROUTE_EXECUTORS.",
             )
     async with AsyncExitStack() as stack:
@@ -76,7 +76,8 @@ def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) 
     for name, registered in REGISTERED.items():
         if name in classes or name in PACKAGES:
             raise ConfigurationError(
-                f"the task executor {name!r} is a part of Penstock", hint="Register yours by another name."
+                f"Penstock itself has a task executor {name!r}",
+                hint="Register your task executor under another name.",
             )
         classes[name], defaults[name] = registered.make, registered.options
     built: dict[str, TaskExecutor] = {}
@@ -88,8 +89,8 @@ def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) 
         if make is None:
             raise ConfigurationError(
                 f"there is no task executor {name!r}",
-                hint=f"Known: {', '.join([*classes, *PACKAGES])}. One of your own needs its class, as module:Class, "
-                "registers itself, or has an entry point.",
+                hint=f"Known: {', '.join([*classes, *PACKAGES])}. A task executor of your own needs its class "
+                "as module:Class, a call of register_executor, or an entry point.",
             )
         built[name] = _made(name, _loaded(name, make) if isinstance(make, str) else make, own_options)
     return built
@@ -127,7 +128,7 @@ def _loaded(name: str, where: str) -> Callable[..., TaskExecutor]:
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"the task executor {name!r} cannot be loaded from {where!r}: {error}",
-            hint="Name its class as module:Class, in a module that this worker can import.",
+            hint="Set its class as module:Class, in a module that this worker can import.",
         ) from error
     return factory
 

@@ -58,7 +58,7 @@ class AttemptRequests:
         action = self._owned.version.action
         if isinstance(action, Action) and action.durable:
             raise InvalidInput(
-                "a durable function has no transaction at its end: it ends many times, and is replayed",
+                "a durable function cannot use transactional requests, because its body is replayed several times",
                 hint="Publish and start in a step with a key, and signal in a step.",
             )
         if len(self._owned.effects) >= MOST_EFFECTS:

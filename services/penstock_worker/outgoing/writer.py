@@ -53,7 +53,10 @@ class EffectWriter:
             return NewEffect(event, request, await self._checked_signal(tenant, request))
         if isinstance(request, Publish):
             if not isinstance(request.trigger, str):
-                raise InvalidInput("the trigger is not text", hint="Give its ref, such as shop.order_placed.")
+                raise InvalidInput(
+                    "the trigger is not a text",
+                    hint="Give the ref of the trigger, such as shop.order_placed.",
+                )
             row: NewEvent | Submission = await self._publishing.checked(
                 request.trigger, request.payload, key=request.key, tenant=tenant, source=ACTION
             )
@@ -86,7 +89,7 @@ class EffectWriter:
         if await executions.tenant(self._looking, new.execution_id) != tenant:
             raise NotFound(
                 f"no execution {new.execution_id}",
-                hint="It may belong to another tenant, or be older than the archive.",
+                hint="The execution may belong to another tenant, or was deleted after its retention.",
             )
         return new
 
@@ -236,5 +239,5 @@ def with_new_ids(group: Sequence[NewEffect]) -> list[NewEffect]:
 def _lost(event: TaskReadyEvent) -> ClaimLost:
     return ClaimLost(
         f"attempt {event.attempt} of {event.execution_id} is not this worker's any more",
-        hint="Nothing was stored for it. Another attempt goes on, or the execution has ended.",
+        hint="Nothing was stored. Another attempt continues, or the execution has ended.",
     )

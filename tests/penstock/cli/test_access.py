@@ -151,7 +151,7 @@ async def test_users_are_made_listed_given_roles_and_deleted(named: str) -> None
 async def test_password_from_an_empty_pipe_is_refused(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
     refused = await penstock("users", "create", "eve")
-    assert (refused.code, "no password came: standard input is empty" in refused.err) == (1, True)
+    assert (refused.code, "no password was given: standard input is empty" in refused.err) == (1, True)
     assert "USER_PASSWORD" in refused.err
 
 
@@ -168,11 +168,11 @@ async def test_piped_password_loses_one_line_break_alone(
         await connection.close()
         assert passwords.hasher().verify(stored, "correct horse battery")
     else:
-        assert "a password is one line of text" in created.err
+        assert "a password must be one line of text" in created.err
 
 
 async def test_password_piped_twice_is_refused(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\ncorrect horse battery\n"))
     refused = await penstock("users", "create", "ada", "--role", "operator")
-    assert (refused.code, "a password is one line of text" in refused.err) == (1, True), refused
+    assert (refused.code, "a password must be one line of text" in refused.err) == (1, True), refused
     assert "There are no users" in (await penstock("users", "list")).out

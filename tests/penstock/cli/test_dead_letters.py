@@ -160,8 +160,8 @@ async def test_many_are_counted_by_reason_paged_and_put_back_by_filter_each_once
     assert (events["n"], events["different"]) == (450, 450)
     said = await penstock("dead-letters", "replay", "--all")
     assert (said.code, "0 replayed." in said.out) == (1, True)
-    assert "30 left alone: there is no trigger 'shop.gone'" in said.err
-    assert "20 left alone: the body is not JSON" in said.err
+    assert "30 left unchanged: there is no trigger 'shop.gone'" in said.err
+    assert "20 left unchanged: the body is not JSON" in said.err
     assert (
         "20 would be dropped"
         in (await penstock("dead-letters", "drop", "--reason", "column", "--dry-run")).out
@@ -183,7 +183,7 @@ async def test_the_same_garbage_is_one_letter_and_a_body_that_was_cut_says_so(ho
     assert (found["g"]["count"], found["g"]["cut_from"]) == (5, None)
     assert (found["l"]["bytes"], found["l"]["cut_from"]) == (dead_letters.LARGEST, len(large))
     assert (
-        f"only the beginning of {len(large):,} bytes"
+        f"of {len(large):,} bytes, only the beginning was kept"
         in (await penstock("dead-letters", "show", found["l"]["id"])).out
     )
     again = await penstock("dead-letters", "replay", found["l"]["id"])

@@ -41,7 +41,7 @@ async def test_applying_twice_changes_nothing(named: str, module: Path) -> None:
 
 
 async def test_applied_definitions_are_listed(named: str, module: Path) -> None:
-    assert "There are none yet" in (await penstock("actions")).out
+    assert "There are no definitions of this kind yet" in (await penstock("actions")).out
     await penstock("apply", module)
     assert "Take the money." in (await penstock("actions")).out
     assert "Somebody ordered." in (await penstock("triggers")).out
@@ -176,6 +176,8 @@ async def test_apply_names_live_workers_that_offer_its_actions(house: Installati
             float(age),
         )
     told = (await penstock("apply", path)).out
-    assert "1 worker with these actions (apt) keeps the code of its start: replace it" in told
+    assert (
+        "1 worker with these actions (apt) still has the code with which it was started: restart it" in told
+    )
     documents = (await penstock("apply", path, "--json")).documents
     assert {d["ref"]: d["workers"] for d in documents} == {"cli_flow.charge": ["apt"], "cli_flow.fulfil": []}

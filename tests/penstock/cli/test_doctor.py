@@ -124,11 +124,12 @@ async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("connections", "state", "says"),
     [
-        (6, "ok", " of 6 are in use"),
+        (6, "ok", " of 6 connections are in use"),
         (
             5,
             "warning",
-            "2 executors and workers need 4 of them, others have 0; one more needs 2, and 1 would be left",
+            "2 executors and workers need 4 of them, and other programs have 0. "
+            "Another executor or worker needs 2; the free connections are 1",
         ),
     ],
 )
@@ -169,7 +170,10 @@ async def test_it_sees_that_live_services_need_more_connections(
         monkeypatch.setenv("PENSTOCK_DATABASE_URL", url)
         found = (await findings(code=1))["connections"]
     assert found["state"] == "bad"
-    assert "3 executors and workers need 6 of them, others have 0, which is 1 too many" in found["says"]
+    assert (
+        "3 executors and workers need 6 of them, and other programs have 0, and 1 more are needed"
+        in found["says"]
+    )
 
 
 async def test_a_database_without_a_schema_is_to_be_migrated(

@@ -124,7 +124,7 @@ async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Pa
     said = await penstock("replay", id, "--against", other)
     assert said.code == 1
     replayed = said.out.replace("\n", " ")
-    assert "asks for step other" in replayed
+    assert "requests step other" in replayed
     assert "penstock replay" not in replayed
     assert ".." not in replayed.replace("(...)", "")
     shorter = tmp_path / "shorter.py"

@@ -77,7 +77,7 @@ async def test_part_of_an_id_is_refused_with_its_remedy(words: str) -> None:
     assert ran.code == 2
     text = " ".join(ran.err.replace("│", " ").split())
     assert "'6cb2e41d' is not an id, such as" in text
-    assert "the whole id on the page behind it" in text
+    assert "The page of the object shows the whole id" in text
     assert "valid UUID" not in text
 
 

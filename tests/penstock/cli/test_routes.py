@@ -74,7 +74,7 @@ async def test_where_something_goes_and_why(house: Installation) -> None:
     assert "Workers that serve cpu: 1." in said.out
     assert "Did you mean 'ml.train'?" in (await penstock("routes", "explain", "ml.trian")).err
     assert "no task 'fourth'" in (await penstock("routes", "explain", "public::ml::nightly::fourth")).err
-    assert "takes no route" in (await penstock("routes", "explain", "public::ml::nightly::ask")).err
+    assert "has no route" in (await penstock("routes", "explain", "public::ml::nightly::ask")).err
 
 
 async def test_a_rule_that_is_removed_routes_nothing_any_more(house: Installation) -> None:
@@ -111,4 +111,7 @@ async def test_a_route_without_workers_is_warned_of(house: Installation, tmp_pat
     }
     found = {one["what"]: one for one in (await penstock("doctor", "--json")).documents}
     assert found["route gpu"]["says"] == "1 worker serves it, but no definition names it"
-    assert found["route gppu"]["says"] == "no live worker serves it, but it is named by action warned.train"
+    assert (
+        found["route gppu"]["says"]
+        == "no live worker serves this route, but it is named by action warned.train"
+    )

@@ -81,7 +81,7 @@ async def test_waiting_ends_when_it_is_told_to(house: Installation) -> None:
     await house.apply(*shop.ALL)
     said = await penstock("run", "shop.charge", "order=7", "--wait", "--timeout", "0.2")
     assert said.code == 1
-    assert "it goes on" in said.err
+    assert "s, and continues" in said.err
 
 
 async def test_a_vain_wait_reports_that_no_service_is_running(

@@ -94,7 +94,7 @@ async def test_wrong_view_is_refused(house: Installation) -> None:
         (("--status", "sleeping"), "unknown status 'sleeping'"),
         (("--since", "yesterday"), "--since: 'yesterday' is neither an instant nor an age"),
         (("--label", "customer"), "--label is not key=value"),
-        ((), "a view without a filter"),
+        ((), "a view needs at least one filter"),
         (("--status", "failed", "--by", "user:nobody"), "user:nobody was removed"),
     ):
         refused = await penstock("views", "save", "Wrong", *words)

@@ -40,8 +40,8 @@ async def test_list_of_events_is_played(tmp_path: Path) -> None:
 async def test_wrong_lists_are_refused_with_a_hint(tmp_path: Path) -> None:
     file = tmp_path / "events.json"
     for text, error in (
-        ("{", "has no list of events"),
-        ("{}", "has no list of events"),
+        ("{", "does not contain a list of events"),
+        ("{}", "does not contain a list of events"),
         ('[{"trigger": "orders.placed"}]', "`at` of event 0"),
         ('[{"trigger": "orders.placed", "at": 1, "payload": {"order": "x"}}]', "payload.order"),
     ):

@@ -47,7 +47,7 @@ def test_workflows_are_inside_one_another_only_so_deep() -> None:
     assert given(task, Target(7, "workflow"), depth=3) == ({"order": 1}, None)
     parameters, (type, message) = given(task, Target(7, "workflow"), depth=4)
     assert (parameters, type) == ({}, "WorkflowTooDeep")
-    assert message == "t.inner would be the workflow number 4 inside one another, and max_workflow_depth is 3"
+    assert message == "t.inner would be at nesting level 4, but max_workflow_depth is 3"
     assert given("a: {action: t.a, input: {order: 1}}", depth=4) == ({"order": 1}, None), (
         "an action is not a workflow"
     )

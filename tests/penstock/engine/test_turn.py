@@ -50,7 +50,7 @@ def test_a_command_that_is_refused_changes_nothing_and_says_why() -> None:
     turn = world.take_turn(
         Inbox(commands=[Command(1, "skip", "nobody"), Command(2, "dance", "a"), Command(3, "skip", "a")])
     )
-    assert turn.refused == {1: "t.w has no task 'nobody'", 2: "a workflow does not understand 'dance'"}
+    assert turn.refused == {1: "t.w has no task 'nobody'", 2: "'dance' is not a command of a workflow"}
     assert world.statuses["a"] == "skipped"
 
 

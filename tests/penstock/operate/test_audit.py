@@ -140,7 +140,7 @@ async def test_a_chain_that_was_written_anew_differs_from_a_head_that_was_noted(
     await superuser.execute(
         "delete from audit where id > 8; update audit_chain set position = 8, seal = (select seal from audit where id = 8)"
     )
-    assert "noted elsewhere is not in the chain" in (await operate.verify(session, [noted])).faults[0]
+    assert "that you gave is not in the chain" in (await operate.verify(session, [noted])).faults[0]
 
 
 async def test_old_rows_are_dropped_and_the_rest_still_verifies(

@@ -58,9 +58,9 @@ def test_outdated_libraries_are_a_warning() -> None:
     [
         ({}, None, ""),
         ({"expires_at": NOW + timedelta(days=8)}, None, ""),
-        ({"expires_at": NOW + timedelta(days=6)}, "warning", "it expires at 2026-12-03 12:00 UTC"),
-        ({"expires_at": NOW - timedelta(minutes=1)}, "bad", "it has expired"),
-        ({"has_token": False}, "bad", "it was revoked"),
+        ({"expires_at": NOW + timedelta(days=6)}, "warning", "the token expires at 2026-12-03 12:00 UTC"),
+        ({"expires_at": NOW - timedelta(minutes=1)}, "bad", "the token has expired"),
+        ({"has_token": False}, "bad", "the token was revoked"),
         ({"token_name": None, "has_token": False}, None, ""),  # an open API
     ],
 )

@@ -137,10 +137,16 @@ def token(name: str, *, days: float | None = 90, age: float = 1, used: float | N
     [
         ([], []),
         ([token("a"), token("b", age=200, used=3, days=365)], []),
-        ([token("a", days=None)], ["a: no expiry"]),
-        ([token("a", age=91, days=365)], ["a: not used for 90 days"]),
-        ([token("a", age=200, used=100, days=None)], ["a: no expiry", "a: not used for 90 days"]),
-        ([token(f"t{n}", days=None) for n in range(7)], ["t0, t1, t2, t3, t4 and 2 more: no expiry"]),
+        ([token("a", days=None)], ["these tokens never expire: a"]),
+        ([token("a", age=91, days=365)], ["these tokens were not used for 90 days: a"]),
+        (
+            [token("a", age=200, used=100, days=None)],
+            ["these tokens never expire: a", "these tokens were not used for 90 days: a"],
+        ),
+        (
+            [token(f"t{n}", days=None) for n in range(7)],
+            ["these tokens never expire: t0, t1, t2, t3, t4 and 2 more"],
+        ),
     ],
 )
 def test_token_without_expiry_or_use_is_named(rows: list[Token], texts: list[str]) -> None:

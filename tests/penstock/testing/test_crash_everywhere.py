@@ -69,7 +69,7 @@ async def test_child_finds_its_own_run(run: DurableRun) -> None:
 
 
 async def test_transactional_request_in_a_step_is_refused() -> None:
-    with pytest.raises(Exception, match="no transaction at its end"):
+    with pytest.raises(Exception, match="cannot use transactional requests"):
         await DurableRun()(invoices.settle_transactional)
 
 

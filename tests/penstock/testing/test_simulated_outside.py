@@ -132,7 +132,7 @@ def test_execution_is_completed_by_hand(simulation: Simulation) -> None:
     run = simulation.start(invoices.build, ref="main")
     assert simulation.complete(run.id, result=7) == [run]
     assert run.result == 7
-    with pytest.raises(Conflict, match="does not wait for this any more: it is completed"):
+    with pytest.raises(Conflict, match="no longer waits for this outcome: its status is completed"):
         simulation.complete(run.id, result=8)
     with pytest.raises(Conflict, match="does not wait for an outside system"):
         simulation.fail(simulation.run(invoices.receipt, invoice=1).id, "no")

@@ -204,7 +204,7 @@ def test_body_of_a_durable_function_is_told_to_use_a_step(simulation: Simulation
 def test_transactional_request_in_a_step_is_refused(simulation: Simulation) -> None:
     error = simulation.run(invoices.settle_transactional).error
     assert error
-    assert "no transaction at its end" in error["message"]
+    assert "cannot use transactional requests" in error["message"]
 
 
 def test_result_names_the_failure_before_a_retry(simulation: Simulation) -> None:

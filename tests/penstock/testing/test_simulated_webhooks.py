@@ -52,7 +52,7 @@ def test_call_without_its_signature_is_refused(simulation: Simulation, signature
         None,
         {"www-authenticate": 'Bearer realm="penstock"'},
     )
-    assert "is not signed as webhook bank wants it" in signed.body["detail"]
+    assert "does not have a valid signature for webhook bank" in signed.body["detail"]
     assert ("clock" in signed.body["hint"]) == (signature in ("stripe", "standard"))
     assert simulation.runs == []
 

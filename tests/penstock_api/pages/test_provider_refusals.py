@@ -67,7 +67,7 @@ async def test_an_untrustworthy_token_admits_no_person(
         setattr(provider, name, value)
     refused = await sign_in(person, provider)
     assert refused.status_code == 401
-    assert "is not to be trusted" in says(refused)
+    assert "is not valid" in says(refused)
     assert "Begin again" in says(refused)
     assert await is_nobody(person)
     assert await api.house.rows("select 1 from person where name = $1", NAME) == []
@@ -81,7 +81,7 @@ async def test_only_the_answer_to_this_request_is_taken_and_once(
     async with browser_of(person._transport.app) as victim:  # type: ignore[attr-defined]
         refused = await victim.get(back)
         assert refused.status_code == 401
-        assert "this browser did not begin this sign-in" in says(refused)
+        assert "this sign-in was started in another browser" in says(refused)
     refused = await person.get(forged)
     assert "`state` differs" in says(refused)
     assert "did not begin this sign-in" in says(await person.get(back))  # the cookie was good for one answer

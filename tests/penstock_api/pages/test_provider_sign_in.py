@@ -63,7 +63,7 @@ async def test_roles_are_those_of_the_latest_claim_and_end_with_it(
     async with browser_of(person._transport.app) as other:  # type: ignore[attr-defined]
         refused = await sign_in(other, provider)
         assert refused.status_code == 403
-        assert "none of its claims is mapped to a role" in says(refused)
+        assert "no claim of this user is mapped to a role" in says(refused)
         assert "PENSTOCK_OIDC_ROLES" in says(refused)
         assert await is_nobody(other)
     person._transport.app.state.backend.forget_callers()  # type: ignore[attr-defined]

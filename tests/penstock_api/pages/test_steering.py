@@ -156,7 +156,9 @@ async def test_question_of_paused_workflow_is_answered_and_acted_on_after_resume
         "select 1 from inquiry i join execution e on e.id = i.execution_id where e.parent = $1 and i.status = 'responded'",
         id,
     )
-    await expect(page.locator("#why")).to_contain_text("Ready when it is resumed: unload.")
+    await expect(page.locator("#why")).to_contain_text(
+        "These tasks start when the workflow is resumed: unload."
+    )
     await page.goto("/executions")
     await expect(row).to_contain_text("is paused")
     await page.goto(f"/executions/{id}")

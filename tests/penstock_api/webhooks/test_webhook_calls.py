@@ -276,7 +276,7 @@ async def test_if_none_match_only_creates(call: httpx.AsyncClient) -> None:
         refused = await call.put(path, json=second, headers=only_new)
         assert (refused.status_code, refused.json()["hint"]) == (
             409,
-            "Change that one, or choose another name.",
+            "Change the existing webhook, or choose another name.",
         )
         [row] = (await call.get(path.removesuffix("/once"))).json()
         assert row.get("payload") is None

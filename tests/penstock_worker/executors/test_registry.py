@@ -114,7 +114,7 @@ def test_an_executor_without_its_package_names_the_package(
     assert name not in build(3, {})
     refuse_unknown_executors([ScenarioAction("a.b", executor=name)], ())
     register_executor(name, ThreadExecutor)
-    with pytest.raises(ConfigurationError, match=f"the task executor '{name}' is a part of Penstock"):
+    with pytest.raises(ConfigurationError, match=f"Penstock itself has a task executor '{name}'"):
         build(3, {})
 
 
@@ -129,7 +129,9 @@ async def test_a_worker_may_replace_the_default_executor() -> None:
 
 async def test_a_route_cannot_have_an_executor_that_is_not_there() -> None:
     settings = Settings(route_executors={"heavy": "nothing"})
-    with pytest.raises(ConfigurationError, match="the route heavy is to have the task executor 'nothing'"):
+    with pytest.raises(
+        ConfigurationError, match="the setting for the route heavy names the task executor 'nothing'"
+    ):
         async with executors(settings):
             pass
 

@@ -23,7 +23,7 @@ async def read(response: httpcore.Response, answer: httpx.Headers, limit: int) -
     """Return the body of an answer, and whether it is complete."""
     if answer.get("content-encoding", "identity") != "identity":
         raise ResultNotStorable(
-            f"the answer is encoded as {answer['content-encoding']}, which was not asked for",
+            f"the answer has the encoding {answer['content-encoding']}, which was not requested",
             hint="Send the answer as plain JSON.",
         )
     body = bytearray()
@@ -116,11 +116,14 @@ def onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
     try:
         location = url.join(answer["location"])
     except (KeyError, httpx.InvalidURL):
-        raise DefinitionError(f"{shown(url)} redirects to nowhere") from None
+        raise DefinitionError(f"{shown(url)} redirects to an address that is not a URL") from None
     if _HOST.fullmatch(location.host) is None:
-        raise DefinitionError(f"{shown(url)} redirects to nowhere", hint="Name the right URL.")
+        raise DefinitionError(
+            f"{shown(url)} redirects to an address that is not a URL", hint="Correct the URL of the action."
+        )
     if location.scheme not in ("http", "https") or (url.scheme == "https" and location.scheme == "http"):
         raise AddressRefused(
-            f"{shown(url)} redirects to {shown(location)}, which is less safe", hint="Name the right URL."
+            f"{shown(url)} redirects to {shown(location)}, which does not use https",
+            hint="Correct the URL of the action.",
         )
     return location

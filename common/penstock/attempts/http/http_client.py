@@ -209,7 +209,7 @@ async def _pages(
         url = _following(response.url, first.url, following)
         if str(url) in visited:
             raise InvalidInput(
-                f"page {number} names itself, or an earlier page, as the next one", hint="Correct pages.next."
+                f"page {number} names itself or an earlier page as the next page", hint="Correct pages.next."
             )
         visited.add(str(url))
         response = await exchange.send(
@@ -227,7 +227,7 @@ async def _pages(
         namespace["response"] = response.namespace()
     raise InvalidInput(
         f"there are more than {pages.max_pages} pages",
-        hint="Raise pages.max_pages, or ask for less with the query.",
+        hint="Raise pages.max_pages, or request less data with the query.",
     )
 
 
@@ -273,7 +273,7 @@ async def _read(answer: httpcore.Response, headers: httpx.Headers) -> bytes:
     elif encoding in _ENCODINGS:
         decompress = _Decompression(encoding)
     else:
-        raise ResultNotStorable(f"the response is encoded as {encoding}, which was not asked for")
+        raise ResultNotStorable(f"the response has the encoding {encoding}, which was not requested")
     body = bytearray()
     try:
         async for piece in answer.aiter_stream():
@@ -283,7 +283,7 @@ async def _read(answer: httpcore.Response, headers: httpx.Headers) -> bytes:
             if len(body) > LONGEST_BODY:
                 raise ResultNotStorable(
                     f"the response has more than {LONGEST_BODY:,} bytes",
-                    hint="Ask for less, by a query or by pages.",
+                    hint="Request less data, with a query or with pages.",
                 )
     except zlib.error as error:
         raise ResultNotStorable(f"the response is not {encoding}, as it says: {error}") from None
@@ -332,7 +332,7 @@ def _decoded(response: Response, request: HttpRequest) -> Any:
         except orjson.JSONDecodeError as error:
             raise ResultNotStorable(
                 f"the response is not JSON, but {media or 'of no type'}: {error}",
-                hint="Set answer: text, if that is what the server sends.",
+                hint="If the server sends text, set answer: text.",
             ) from None
     if kind == "text" or (kind == "auto" and _is_text(media)):
         return decoded(content, charset_of(options)).replace("\0", "�")

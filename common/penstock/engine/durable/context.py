@@ -139,7 +139,7 @@ class DurableContext(ContextMark):
         ):
             raise DefinitionError(
                 f"concurrency is a number of children at a time, at least 1, not {concurrency!r}",
-                hint="Leave it out to run all of them at once.",
+                hint="Omit concurrency to run all children at once.",
             )
         body = {"items": entries, "concurrency": concurrency or max(1, len(entries))}
         return self._child(records.MAP, name or ref.rpartition(".")[2], ref, body)
@@ -209,8 +209,8 @@ class DurableContext(ContextMark):
         self._core.refuse_inside_step("first")
         if not arms:
             raise DefinitionError(
-                "ctx.first waits for nothing",
-                hint='Name what it waits for: ctx.first(paid=ctx.signal("paid")).',
+                "ctx.first was called without anything to wait for",
+                hint='Pass at least one wait: ctx.first(paid=ctx.signal("paid")).',
             )
         return first_of(self._core.loop, arms)
 

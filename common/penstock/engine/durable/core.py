@@ -105,8 +105,8 @@ class Core:
     def refuse_inside_step(self, operation: str) -> None:
         if (step := IN_STEP.get()) is not None:
             raise DefinitionError(
-                f"{operation} is asked for inside of the step {step}, which is recorded as a whole",
-                hint="Ask for it in the durable function itself, or call the function without ctx.step.",
+                f"{operation} is called inside the step {step}, whose result is recorded as a whole",
+                hint="Call it in the durable function itself, or call the inner function without ctx.step.",
             )
 
     # -- writes of records ---------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def failure(record: Record, status: str, error: str | None, *, late: bool = Fals
     why = ": ".join(part for part in (stored.get("type"), stored.get("message")) if part)
     how = status if status in ("failed", "cancelled") else f"ended as {status}"
     kind = StepTimedOut if late else StepFailed
-    inner = {"type": kind.__name__, "message": "it did not come in time"} if late else stored or how
+    inner = {"type": kind.__name__, "message": "no result came in time"} if late else stored or how
     return kind(
         f"{record.kind} {record.key} {how}" + (f": {why}" if why else ""),
         name=record.key.name,

@@ -297,8 +297,8 @@ class Deliveries(OpenCalls):
 
 def _deadlock() -> DefinitionError:
     return DefinitionError(
-        "the tasks of the function wait for each other, and for nothing that could let them go on",
-        hint="Look for a queue, a lock or an event that no task serves any more.",
+        "the asyncio tasks of the function only wait for each other, so none of them can continue",
+        hint="Look for an asyncio queue, lock or event that no running task releases or sets.",
     )
 
 

@@ -10,8 +10,8 @@ from penstock.engine.durable.retried_history import forget_failure
 from penstock.errors import ReplayMismatch
 
 CODE_CHANGED = (
-    "Its code was changed while it ran, or is not deterministic. Bring the code back, or guard the change with "
-    "ctx.version(...)"
+    "The code was changed while the run was open, or is not deterministic. Restore the code, or guard the "
+    "change with ctx.version(...)"
 )
 CHANGED = f"{CODE_CHANGED}; `penstock replay` tries it without running anything."
 
@@ -106,8 +106,8 @@ class Journal:
         record = self.unasked()
         if record is not None:
             raise ReplayMismatch(
-                f"the function has ended, and its run has recorded {record.kind} {record.key} at position "
-                f"{record.position}, which it did not ask for",
+                f"the function has ended, but its run has recorded {record.kind} {record.key} at position "
+                f"{record.position}, which the function did not request",
                 hint=CHANGED,
             )
 
@@ -142,7 +142,7 @@ def path_of(name: str) -> str:
 
 def _mismatch(call: str, position: int, recorded: Record) -> ReplayMismatch:
     return ReplayMismatch(
-        f"at position {position} the function asks for {call}, and its run has recorded {recorded.kind} {recorded.key} "
-        f"at position {recorded.position}",
+        f"at position {position} the function requests {call}, but its run has recorded {recorded.kind} "
+        f"{recorded.key} at position {recorded.position}",
         hint=CHANGED,
     )

@@ -20,7 +20,8 @@ UNORDERED_WAITS = {
 def refuse(function: str, instead: str) -> NoReturn:
     """Raise DefinitionError for a function that a durable function may not call, with what to use instead."""
     raise DefinitionError(
-        f"{function} cannot be used in a durable function outside of its steps: it would give something else in the next attempt",
+        f"{function} cannot be used in a durable function outside of its steps: in the next attempt it "
+        "would return another value",
         hint=f"Use {instead}.",
     )
 

@@ -57,8 +57,8 @@ class RunLoop(asyncio.AbstractEventLoop):
                     except (SystemExit, KeyboardInterrupt):
                         """The task keeps it as its error: it must not end the worker."""
         raise DefinitionError(
-            f"the tasks of the function ran {TURNS_LIMIT:,} times without waiting for anything that could let them go on",
-            hint="Wait for what ctx returns, or for another task; do not call asyncio.sleep(0) in a loop.",
+            f"the asyncio tasks of the function ran {TURNS_LIMIT:,} times without waiting for a step, a timer or a signal",
+            hint="Await a call of ctx or another task. Do not call asyncio.sleep(0) in a loop.",
         )
 
     def call_soon(  # type: ignore[override]

@@ -30,7 +30,8 @@ class TimeLimit:
     async def __aenter__(self) -> TimeLimit:
         if self._task is not None:
             raise DefinitionError(
-                "a time limit is entered twice", hint="Make another: async with ctx.timeout(...)."
+                "the same time limit was entered twice",
+                hint="Create another time limit: async with ctx.timeout(...).",
             )
         self._task, self._passed = asyncio.current_task(), False
         self._record = record = self._core.ask(SLEEP, "timeout")

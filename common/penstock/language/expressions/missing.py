@@ -37,7 +37,7 @@ class MissingName(UndefinedError):
                 return f"`{name}` is not defined", f"Write `{other}`."
             return f"`{name}` is not defined", _suggest(name, list(namespace), functions)
         if str(name) not in source:
-            return "a field that it reads does not exist", None
+            return "a field that the expression reads does not exist", None
         if isinstance(inside, Mapping):
             return f"there is no field `{name}`", _suggest(name, list(inside), listed_as="Available fields")
         if isinstance(name, int) and isinstance(inside, (list, tuple, str)):

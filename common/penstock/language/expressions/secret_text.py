@@ -76,8 +76,9 @@ def check_secrets(tree: nodes.Template) -> None:
     }
     for name in tree.find_all(nodes.Name):
         if name.name == ROOT and id(name) not in alone:
-            error = TemplateSyntaxError("nothing can be computed of secrets here", name.lineno)
+            error = TemplateSyntaxError("an expression cannot compute with secrets here", name.lineno)
             error.hint = (  # type: ignore[attr-defined]
-                "Write {{ secrets.NAME }}, alone or within a text, as a parameter: only the worker knows what it is."
+                "Write {{ secrets.NAME }}, alone or within a text, as a parameter: only the worker gets "
+                "the value of a secret."
             )
             raise error

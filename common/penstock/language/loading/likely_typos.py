@@ -42,8 +42,8 @@ def _of_rule(rule: Rule, schema: Mapping[str, Any]) -> Iterator[Fault]:
                     f"rule {rule.ref}: trigger {rule.trigger} names no `{dotted(path)}`",
                     shown(place.file),
                     place.line,
-                    f"{likely}It may be there all the same: the trigger takes what it does not name, too. The rule fails for "
-                    "events without it.",
+                    f"{likely}Events may still have this field, because the schema allows further fields. "
+                    "For events without it, the rule fails.",
                     is_warning=True,
                 )
 
@@ -91,8 +91,8 @@ def _of_limit(limit: Limit, definitions: Definitions) -> Iterator[Fault]:
                 if near:
                     fault = f"no definition gives the label {key!r}"
                     hint = (
-                        f"Did you mean {LABELS + near!r}? A start may give it all the same. Without it all are counted "
-                        "together."
+                        f"Did you mean {LABELS + near!r}? A start may still give this label. All "
+                        "executions without it are counted together."
                     )
                 elif key not in keys and "labels" in parameters:
                     fault = f"`{path}` is the label {key!r}, and no part of the parameter `labels`"

@@ -62,9 +62,9 @@ def _is(systems: str, advice: str = "", /, **options: Any) -> Alias:
     return Alias(tuple(systems.split()), options, advice)
 
 
-_FIRST_TRY = "It counts the first try, too."
-_DEFAULT = "Leave it out: it is so here anyway."
-_START_TO_CLOSE = "A time runs for each attempt."
+_FIRST_TRY = "The number includes the first attempt."
+_DEFAULT = "Omit it: Penstock always behaves like this."
+_START_TO_CLOSE = "The timeout applies to each attempt."
 
 _RETRY: Mapping[str, Alias] = {
     "attempts": _is("Attune", max_attempts=3),
@@ -94,9 +94,11 @@ _RETRY: Mapping[str, Alias] = {
     "retry_jitter_factor": _is("Prefect", jitter=0.25),
     "autoretry_for": _is("Celery", retry_on=["ConnectionError"]),
     "retry_for": _is("Celery", retry_on=["ConnectionError"]),
-    "retry_condition": _is("Cloacina", "Name the errors that pass by.", retry_on=["ConnectionError"]),
-    "retry_conditions": _is("Cloacina", "Name the errors that pass by.", retry_on=["ConnectionError"]),
-    "retry_condition_fn": _is("Prefect", "Name the errors that pass by.", retry_on=["ConnectionError"]),
+    "retry_condition": _is("Cloacina", "Name the errors that may be retried.", retry_on=["ConnectionError"]),
+    "retry_conditions": _is("Cloacina", "Name the errors that may be retried.", retry_on=["ConnectionError"]),
+    "retry_condition_fn": _is(
+        "Prefect", "Name the errors that may be retried.", retry_on=["ConnectionError"]
+    ),
     "dont_autoretry_for": _is("Celery", never_on=["ValueError"]),
     "non_retryable_error_types": _is("Temporal", never_on=["ValueError"]),
     "when": _is("StackStorm", "Name the errors that are retried.", retry_on=["ConnectionError"]),
@@ -119,18 +121,22 @@ _TIMES: Mapping[str, Alias] = {
     "timeout_seconds": _is("Prefect Attune", timeout=300),
     "time_limit": _is("Celery", timeout=300),
     "soft_time_limit": _is(
-        "Celery", "The code finds `current().cancelled`, and has the grace of the worker.", timeout=300
+        "Celery",
+        "The code can check `current().cancelled`, and has the grace period of the worker to stop.",
+        timeout=300,
     ),
     "execution_timeout": _is("Airflow", timeout=300),
     "start_to_close_timeout": _is("Temporal", _START_TO_CLOSE, timeout=300),
     "schedule_to_close_timeout": _is("Temporal", timeouts={"total": 3600}),
     "schedule_to_start_timeout": _is("Temporal", timeouts={"schedule_to_start": 300}),
-    "heartbeat_timeout": _is("Temporal", "The worker's heartbeat stands for all that it runs: leave it out."),
+    "heartbeat_timeout": _is(
+        "Temporal", "Omit it: the heartbeat of the worker covers all attempts that it runs."
+    ),
 }
 _WHERE: Mapping[str, Alias] = {
     "queue": _is("Celery Airflow", route="heavy"),
     "task_queue": _is("Temporal", route="heavy"),
-    "pool": _is("Airflow", "A limit may be of several actions.", limits=[{"max": 5}]),
+    "pool": _is("Airflow", "A limit can cover several actions.", limits=[{"max": 5}]),
     "rate_limit": _is("Celery", limits=[{"rate": "100/min"}]),
     "max_active_tis_per_dag": _is("Airflow", limits=[{"max": 5}]),
     "concurrency_limit": _is("Attune", limits=[{"max": 5}]),
@@ -145,16 +151,20 @@ _ACTION: Mapping[str, Alias] = {
     "task_run_name": _is("Prefect", ref="etl.extract"),
     "label": _is("Attune", description="Extract the rows."),
     "dependencies": _is(
-        "Cloacina", "An action is alone. Of a task in a workflow: `@task(dependencies=[...])`."
+        "Cloacina",
+        "An action has no dependencies. Set them on a task in a workflow: `@task(dependencies=[...])`.",
     ),
     "trigger_rules": _is(
-        "Cloacina", "An action is alone. Of a task in a workflow: `@task(trigger_rules=...)`."
+        "Cloacina",
+        "An action has no trigger rules. Set them on a task in a workflow: `@task(trigger_rules=...)`.",
     ),
-    "trigger_rule": _is("Airflow", "An action is alone. Of a task in a workflow: `.when('all_done')`."),
-    "bind": _is("Celery", "`penstock.current()` is the run: leave it out, and `self`, too."),
+    "trigger_rule": _is(
+        "Airflow", "An action has no trigger rule. Set it on a task in a workflow: `.when('all_done')`."
+    ),
+    "bind": _is("Celery", "Omit it, and the parameter `self`, too: the run is `penstock.current()`."),
     "acks_late": _is("Celery", _DEFAULT),
-    "ignore_result": _is("Celery", "Results are kept until retention drops them: leave it out."),
-    "serializer": _is("Celery", "Parameters and results are JSON: leave it out."),
+    "ignore_result": _is("Celery", "Omit it: results are stored until their retention is over."),
+    "serializer": _is("Celery", "Omit it: parameters and results are always JSON."),
     "reject_on_worker_lost": _is("Celery", on_worker_loss="fail"),
     "persist_result": _is("Prefect", _DEFAULT),
     "on_completion": _is("Prefect", on_success=["etl.note"]),
@@ -164,7 +174,7 @@ _ACTION: Mapping[str, Alias] = {
     "runtime": _is("Attune", executor="process"),
     "runner_type": _is("Attune StackStorm", executor="process"),
     "runner": _is("StackStorm Attune", executor="process"),
-    "invokes": _is("Cloacina", "Let a workflow have a task for it."),
+    "invokes": _is("Cloacina", "Add a task for this to a workflow."),
 }
 _STEP: Mapping[str, Alias] = {
     **_FLAT_RETRY,
@@ -173,7 +183,7 @@ _STEP: Mapping[str, Alias] = {
     "dependencies": _is("Cloacina", needs=["extract"]),
     "depends_on": _is("Attune", needs=["extract"]),
     "wait_for": _is(
-        "Attune Prefect", "Of a question to a person: `inquiry: {prompt: ...}`, a task.", needs=["extract"]
+        "Attune Prefect", "To ask a person, write a task with `inquiry: {prompt: ...}`.", needs=["extract"]
     ),
     "trigger_rule": _is("Airflow", when="all_done"),
     "trigger_rules": _is("Cloacina", when="all_done"),
@@ -187,10 +197,12 @@ _STEP: Mapping[str, Alias] = {
     "transitions": _is("Attune", next=[{"when": "succeeded()", "do": ["load"]}]),
     "parameters": _is("StackStorm", input={"day": "{{ parameters.day }}"}),
     "params": _is("Celery", input={"day": "{{ parameters.day }}"}),
-    "worker_selector": _is("Attune", "Labels are the action's: `labels: {gpu: a100}`."),
-    "permission_set_refs": _is("Attune", "Code that runs has no credential of ours: leave it out."),
-    "iterate_cache": _is("Attune", "A task reads what there is, and `with_items` goes over its result."),
-    "task_name": _is("Cloacina", "A task is named by its key, or by `name`."),
+    "worker_selector": _is("Attune", "Set labels on the action: `labels: {gpu: a100}`."),
+    "permission_set_refs": _is("Attune", "Omit it: running code gets no credentials from Penstock."),
+    "iterate_cache": _is(
+        "Attune", "Read the list in a task, and use its result in `with_items` of the next task."
+    ),
+    "task_name": _is("Cloacina", "The name of a task is its key, or its `name`."),
     "task_configuration": _is("Cloacina", input={"day": 7}),
 }
 _TASK: Mapping[str, Alias] = {
@@ -202,13 +214,19 @@ _TASK: Mapping[str, Alias] = {
     "when": _is("Cloacina", trigger_rules="all_done"),
     "name": _is("Celery Prefect", id="extract"),
     "task_id": _is("Airflow", id="extract"),
-    "input": _is("Attune", "A task under @task takes the context: read `context['day']`."),
-    "publish": _is("Attune StackStorm", "A task under @task sets what it publishes: `context['day'] = 7`."),
-    "with_items": _is("Attune", "Over a list goes a task in a workflow function: `each(items)`."),
-    "iterate_cache": _is("Attune", "Over a list goes a task in a workflow function: `each(items)`."),
-    "label": _is("Attune", "The docstring of the function describes it."),
-    "description": _is("Attune", "The docstring of the function describes it."),
-    "post_invocation": _is("Cloacina", "Let another task depend on this one."),
+    "input": _is("Attune", "A function under @task has the parameter `context`: read `context['day']`."),
+    "publish": _is(
+        "Attune StackStorm", "A function under @task publishes a value by setting it: `context['day'] = 7`."
+    ),
+    "with_items": _is(
+        "Attune", "To run a task for each item of a list, use `each(items)` in a workflow function."
+    ),
+    "iterate_cache": _is(
+        "Attune", "To run a task for each item of a list, use `each(items)` in a workflow function."
+    ),
+    "label": _is("Attune", "Write the description as the docstring of the function."),
+    "description": _is("Attune", "Write the description as the docstring of the function."),
+    "post_invocation": _is("Cloacina", "Make the following task depend on this one."),
 }
 _OF_TASK_ITSELF = frozenset(
     {
@@ -239,11 +257,13 @@ ALIASES: Mapping[str, Mapping[str, Alias]] = {
         "input": _is("StackStorm", parameters={"day": {"type": "integer"}}),
         "params": _is("Airflow", parameters={"day": {"type": "integer"}}),
         "output_map": _is("Attune", output={"day": "{{ parameters.day }}"}),
-        "output_schema": _is("Attune", "The output is what it gives: `output: {day: ...}`."),
-        "name": _is("Prefect", "The name stands in front: `workflow('etl.nightly', ...)`."),
-        "dag_id": _is("Airflow", "The name stands in front: `workflow('etl.nightly', ...)`."),
+        "output_schema": _is("Attune", "The result of a workflow is its `output`: `output: {day: ...}`."),
+        "name": _is("Prefect", "The name is the first argument: `workflow('etl.nightly', ...)`."),
+        "dag_id": _is("Airflow", "The name is the first argument: `workflow('etl.nightly', ...)`."),
         "label": _is("Attune", description="Load the day."),
-        "version": _is("Attune StackStorm", "`penstock apply` makes a version of each text: leave it out."),
+        "version": _is(
+            "Attune StackStorm", "Omit it: `penstock apply` creates a version for each changed definition."
+        ),
         "tags": _is("Attune StackStorm", description="Load the day."),
         "timeout_seconds": _is("Prefect", timeout=3600),
         "workflow_timeout": _is("Cloacina", timeout=3600),
@@ -311,15 +331,17 @@ ALIASES: Mapping[str, Mapping[str, Alias]] = {
         "rate_limit": _is("Attune Celery", rate="100/min"),
         "max_executions": _is("Attune", rate="100/min"),
         "window_seconds": _is("Attune", rate="100/min"),
-        "priority": _is("Attune", "All limits of an execution hold at once: leave it out."),
+        "priority": _is("Attune", "Omit it: all limits of an execution apply at the same time."),
         "quotas": _is("Attune", "A quota is a limit of its own: max=10, scope='*'.", max=10),
         "action_ref": _is("Attune", scope="shop.charge", ref="shop.charging"),
         "pack_ref": _is("Attune", scope="shop", ref="shop.charging"),
     },
     "trigger": {
         "payload_schema": _is("StackStorm Attune", schema={"id": "integer"}),
-        "parameters_schema": _is("StackStorm Attune", "A rule compares with the payload, in `when`."),
-        "param_schema": _is("Attune", "A rule compares with the payload, in `when`."),
+        "parameters_schema": _is(
+            "StackStorm Attune", "A rule checks the payload with a condition in `when`."
+        ),
+        "param_schema": _is("Attune", "A rule checks the payload with a condition in `when`."),
         "label": _is("Attune", description="An order was placed."),
         "name": _is("StackStorm", ref="shop.order_placed"),
         "type": _is("Attune", "A timer is a schedule; a webhook is set with `penstock webhooks set`."),
@@ -340,18 +362,21 @@ IN_PYTHON_ALONE = "task"
 """The thing that has no YAML form: `@task`."""
 
 SETTINGS: Mapping[str, tuple[str, str]] = {
-    "ENABLE_CLAIMING": ("Cloacina", "Every attempt is claimed, by one worker also: unset it."),
-    "ENABLE_RECOVERY": ("Cloacina", "Every executor recovers what was lost: unset it."),
+    "ENABLE_CLAIMING": ("Cloacina", "Unset it: every attempt is always claimed by one worker."),
+    "ENABLE_RECOVERY": ("Cloacina", "Unset it: every executor recovers lost work."),
     "STALE_CLAIM_SWEEP_INTERVAL": ("Cloacina", "Set PENSTOCK_SWEEP_INTERVAL."),
     "STALE_CLAIM_THRESHOLD": ("Cloacina", "Set PENSTOCK_STALE_THRESHOLD."),
     "MAX_CONCURRENT_TASKS": ("Cloacina", "Set PENSTOCK_CONCURRENCY."),
-    "TASK_TIMEOUT": ("Cloacina", "Write timeout=300 of the action; five minutes is what it has anyway."),
+    "TASK_TIMEOUT": ("Cloacina", "Set timeout=300 on the action. Five minutes is also the default."),
     "DB_POOL_SIZE": ("Cloacina", "Set PENSTOCK_DATABASE_CONNECTIONS."),
     "SCHEDULER_POLL_INTERVAL": ("Cloacina", "Set PENSTOCK_POLL_INTERVAL."),
     "ROUTING_CONFIG": ("Cloacina", "Write `Route('ml::*', 'gpu')`, and apply it."),
     "RUNNER": ("Cloacina", "Set PENSTOCK_RUNNER_ID or PENSTOCK_RUNNER_NAME."),
     "WORKER_CONCURRENCY": ("Celery", "Set PENSTOCK_CONCURRENCY."),
-    "WORKER_PREFETCH_MULTIPLIER": ("Celery", "A worker takes no more than it has slots for: unset it."),
+    "WORKER_PREFETCH_MULTIPLIER": (
+        "Celery",
+        "Unset it: a worker never takes more executions than it has free slots.",
+    ),
     "TASK_DEFAULT_QUEUE": ("Celery", "Write a route: `Route('**', 'default')`."),
     "RESULT_BACKEND": ("Celery", "Results are in PostgreSQL; large ones go to PENSTOCK_RESULT_STORE."),
 }

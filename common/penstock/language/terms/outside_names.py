@@ -38,7 +38,7 @@ def check_name(name: object, label: str) -> str:
     if not name:
         raise InvalidInput(
             f"{label} is empty",
-            hint="Leave it out where there is none: each one is new then, and none is a copy.",
+            hint="If there is no key, omit it: then each request counts as a new one.",
         )
     try:
         size = len(name.encode())

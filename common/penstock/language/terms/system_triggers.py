@@ -77,12 +77,16 @@ _EXECUTION = {
     "pack": Field("string", "The pack of that action or workflow."),
     "tenant": _TENANT,
     "namespace": Field("string", "Its namespace, `tenant::pack::workflow::task` or `tenant::pack::action`."),
-    "parent": Field("string", "The execution of its workflow. Null: it is a root.", optional=True),
+    "parent": Field(
+        "string",
+        "The execution of the workflow that contains it. Null: it is the root of its tree.",
+        optional=True,
+    ),
     "root": Field("string", "The outermost execution of its tree, or the execution itself."),
     "task": Field("string", "The name of its task in the workflow.", optional=True),
-    "item": Field("integer", "The index of its item, of a task with items.", optional=True),
-    "attempt": Field("integer", "The number of attempts that began."),
-    "reason": Field("string", "The reason of its last move.", optional=True),
+    "item": Field("integer", "The index of its item, if its task has items.", optional=True),
+    "attempt": Field("integer", "The number of attempts that have begun."),
+    "reason": Field("string", "The reason of its last status change.", optional=True),
     "error": Field(
         "object",
         "The error of its last attempt, masked as in all outputs.",
@@ -105,51 +109,53 @@ _EXECUTION = {
 _TRIGGERS = (
     SystemTrigger(
         FAILED,
-        "An execution has ended as failed, timeout or abandoned. It is not written for an attempt that is tried again.",
+        "An execution has ended as failed, timeout or abandoned. No event is written for an attempt that is tried again.",
         _EXECUTION,
     ),
     SystemTrigger(
         LATE,
-        "An execution has not ended `warn_after` its first start. It is written once a run.",
+        "An execution has not ended within `warn_after` of its first start. The event is written once for each run.",
         {**_EXECUTION, "warn_after": Field("number", "The time that was allowed, in seconds.")},
     ),
     SystemTrigger(
         STUCK,
-        "An execution waits, and for PENSTOCK_STUCK_AFTER no live worker could run it. It is written once a run.",
+        "An execution waits, and for the time of PENSTOCK_STUCK_AFTER no live worker could run it. The "
+        "event is written once for each run.",
         {
             **_EXECUTION,
             "route": Field("string", "The route on which no worker has its action."),
-            "waits_since": Field("string", "The instant since which it waits."),
+            "waits_since": Field("string", "The instant at which the wait began."),
         },
     ),
     SystemTrigger(
         WORKER_LOST,
-        "A worker was lost, or left with work in hand, and its attempts were taken back. Each tenant of such an attempt "
-        "gets an event.",
+        "A worker was lost, or left before its attempts had ended, and these attempts were taken back. "
+        "Each tenant of such an attempt gets an event.",
         {
             "version": _VERSION,
             "worker": Field("string", "The id of the worker."),
             "name": Field("string", "Its name."),
-            "reason": Field("string", "The sign by which it was found lost."),
+            "reason": Field("string", "The reason why the worker counts as lost."),
             "routes": Field("array", "Its routes."),
             "labels": Field("object", "Its labels."),
             "tenant": _TENANT,
             "count": Field("integer", "The number of attempts of this tenant that were taken back."),
             "executions": Field("array", "The ids of their executions, at most 100."),
-            "lost_at": Field("string", "The instant at which it was found lost."),
+            "lost_at": Field("string", "The instant at which the loss was detected."),
             "path": _PATH,
         },
     ),
     SystemTrigger(
         SCHEDULE_MISSED,
-        "A fire was missed, and the policy for missed fires has skipped it. Each such fire that is recorded gets an event.",
+        "A fire was missed, and was skipped under the policy for missed fires. There is an event for each "
+        "recorded fire of this kind.",
         {
             "version": _VERSION,
             "schedule": Field("string", "The ref of the schedule."),
             "action": Field("string", "The ref of its action or workflow."),
             "tenant": _TENANT,
             "due_at": Field("string", "The instant at which the fire was due."),
-            "reason": Field("string", "The reason that the fire is recorded with."),
+            "reason": Field("string", "The recorded reason of the skip."),
             "path": _PATH,
         },
     ),
@@ -159,32 +165,32 @@ _TRIGGERS = (
         {
             **_EXECUTION,
             "prompt": Field("string", "The question."),
-            "assignee": Field("string", "The person that is asked.", optional=True),
-            "due_at": Field("string", "The instant after which it is too late to answer.", optional=True),
+            "assignee": Field("string", "The person that may answer.", optional=True),
+            "due_at": Field("string", "The instant until which an answer is accepted.", optional=True),
         },
     ),
     SystemTrigger(
         BREAKER_OPENED,
-        "A breaker has opened after failed calls. Each tenant of the last failed calls gets an event. It is not written "
-        "for a breaker that was opened by hand, or for a probe that failed.",
+        "A breaker has opened after failed calls. Each tenant of the last failed calls gets an event. No "
+        "event is written for a breaker that was opened by hand, or for a failed probe.",
         {
             "version": _VERSION,
-            "breaker": Field("string", "The ref of the limit that the breaker is."),
-            "scope": Field("string", "The action or the namespace that it covers."),
-            "group": Field("string", "The values of its parameters, if the breaker has `by`."),
+            "breaker": Field("string", "The ref of the breaker."),
+            "scope": Field("string", "The action or the namespace that the breaker covers."),
+            "group": Field("string", "The values of the parameters in `by`, if the breaker has this option."),
             "tenant": _TENANT,
             "execution": Field("string", "The execution whose call failed last."),
-            "failed": Field("integer", "The number of calls that failed."),
-            "attempts": Field("integer", "The number of calls of which they failed."),
+            "failed": Field("integer", "The number of failed calls."),
+            "attempts": Field("integer", "The number of calls among which the failures were counted."),
             "opened_at": Field("string", "The instant at which it opened."),
-            "probe_at": Field("string", "The instant of the probe.", optional=True),
+            "probe_at": Field("string", "The instant of the next probe.", optional=True),
             "path": _PATH,
         },
     ),
     SystemTrigger(
         BUDGET_SPENT,
-        "An execution needs more than is left of the budget of its tree, and no running attempt can give any back. "
-        "It is written once for each unit of a tree.",
+        "An execution needs more than is left of the budget of its tree, and no running attempt can "
+        "return a part of its reservation. The event is written once for each unit of a tree.",
         {
             "version": _VERSION,
             "root": Field("string", "The root of the tree."),
@@ -192,7 +198,7 @@ _TRIGGERS = (
             "amount": Field("number", "The amount of the budget."),
             "left": Field("number", "The amount that is left."),
             "needed": Field("number", "The amount that the execution needs."),
-            "when_spent": Field("string", "The reaction: `refuse` or `wait`."),
+            "when_spent": Field("string", "The reaction to a spent budget: `refuse` or `wait`."),
             "tenant": _TENANT,
             "execution": Field("string", "The execution that needs more than is left."),
             "action": Field("string", "The ref of its action."),

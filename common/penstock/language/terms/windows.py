@@ -20,7 +20,7 @@ Reason = Literal["expired", "answered", "full", "late", "changed"]
 """The reason why an event left a window without a match."""
 
 DROPPED: Mapping[Reason, str] = {
-    "expired": "the rule needs further events within its window, and they did not come in time",
+    "expired": "the rule needs further events within its window, but they did not come in time",
     "answered": "the event that was expected came in time, so there is nothing to report",
     "full": f"its window had more than {MAX_EVENTS:,} events",
     "late": "it arrived later than the lateness of the window allows",

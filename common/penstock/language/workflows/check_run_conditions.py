@@ -48,7 +48,7 @@ def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
         hint = f"Write a number up to {count}, or `all`."
         yield Problem((*path, "join"), f"it joins {task.join}, and {count} lead here: it never runs", hint)
     elif task.join != "all" and isinstance(task.when, str) and task.when in task_trigger_rules.NAMED:
-        hint = "Keep one of the two. A rule in `when` speaks of all needs, `join` of the first to succeed."
+        hint = "Keep one of the two. A rule in `when` applies to all `needs`, and `join` to the first tasks that succeed."
         yield Problem((*path, "join"), f"`join: {task.join}` and `when: {task.when}` contradict", hint)
     elif task.join == "all" and task.when in ("one_success", "one_failed"):
         hint = f"For `{task.when}` after all have ended, write `when: {{all: [all_done, {task.when}]}}`."

@@ -75,7 +75,11 @@ class _Reader:
             if used not in self.graph.index or used == EXIT:
                 yield Problem(path, f"there is no task `{used}`", did_you_mean(used, self.graph.index))
             elif used in own:
-                yield Problem(path, f"`{used}` uses its own result", "After its end say `result`.")
+                yield Problem(
+                    path,
+                    f"`{used}` uses its own result",
+                    "In `publish` and `next`, after its end, write `result`.",
+                )
             elif node and not self.graph.comes_before(self.graph.index[used], node.index):
                 hint = f"Add `{used}` to the `needs` of `{node.name}`."
                 yield Problem(path, f"it uses `{used}`, which does not come before it", hint)
@@ -87,14 +91,17 @@ class _Reader:
             if name in self.graph.workflow.vars or publishers.of(name, None if node is None else node.index):
                 continue
             if node and name in _published(node):
-                hint = f"Begin it in the workflow's `vars`: {{{name}: ...}}."
+                hint = f"Set an initial value in `vars` of the workflow: {{{name}: ...}}."
                 yield Problem(path, f"the variable `{name}` has no value before this task", hint)
             elif publishers.of(name, None):
-                hint = "Let this task come after the one that publishes it, or begin it in the workflow's `vars`."
+                hint = (
+                    "Let this task come after the task that publishes the variable, or set an initial value "
+                    "in `vars` of the workflow."
+                )
                 yield Problem(path, f"the variable `{name}` is published by no task before this one", hint)
             else:
                 hint = did_you_mean(name, self.variables)
-                yield Problem(path, f"nobody publishes the variable `{name}`", hint)
+                yield Problem(path, f"no task publishes the variable `{name}`", hint)
 
     def rule(self, path: Location, node: Node) -> Iterator[Problem]:
         """Yield problems of context comparisons with names that are neither parameters nor variables."""
@@ -143,9 +150,12 @@ def _instead(root: str, roots: frozenset[str]) -> str:
     if root == "secrets":
         return ONLY_GIVEN
     if root in ("item", "index"):
-        return "It is there in a task that has `with_items`."
+        return "It is only available in a task with `with_items`."
     if root in ("result", "error", "status", "succeeded", "failed"):
-        return "It is there in `publish` and `next`, about the task's own end. Of others say `tasks.<name>.result`."
+        return (
+            "It is only available in `publish` and `next`, after the end of the task itself. For another "
+            "task, write `tasks.<name>.result`."
+        )
     near = _COMMON.get(root) or next(iter(get_close_matches(root, roots, n=1)), None)
     meant = f"Did you mean `{near}`? " if near in roots else ""
     return f"{meant}Available: {', '.join(sorted(roots))}."

@@ -44,7 +44,7 @@ _Loader.yaml_implicit_resolvers[""] = [("tag:yaml.org,2002:null", re.compile("^$
 def too_large(file: str) -> DefinitionError:
     return DefinitionError(
         f"{file} has more than {MAX_BYTES:,} bytes",
-        hint="Let parts of a workflow be workflows of their own (`workflow: REF` in a task), in files of their own.",
+        hint="Move parts of the workflow into workflows in other files, and run them with `workflow: REF` in a task.",
     )
 
 
@@ -54,14 +54,14 @@ def _how_to_mend(error: yaml.MarkedYAMLError) -> str:
     complaint = f"{error.context} {error.problem}"
     for words, hint in (
         ("\\t", "Indent with spaces: YAML takes no tab there."),
-        ("scanning an alias", "A value that begins with * stands in quotes: '*/5 * * * *'."),
+        ("scanning an alias", "Put a value that begins with * in quotes: '*/5 * * * *'."),
         ("scanning a quoted scalar", f"The quote that is {began} is not closed."),
         ("parsing a flow", f"The bracket that is {began} is not closed, or a comma is missing."),
         (
             "mapping values are not allowed",
-            "A value with a colon in it stands in quotes; or indent this line less.",
+            "Put a value that contains a colon in quotes, or indent this line less.",
         ),
-        ("expected <block end>", "Indent this line as far as those that it belongs to."),
+        ("expected <block end>", "Indent this line as far as the other lines of the same block."),
     ):
         if words in complaint:
             return hint

@@ -54,7 +54,10 @@ class TaskRecorder:
     def at_exit(self, draft: TaskDraft, source: Source) -> None:
         """Make `draft` the exit task. The draft may have been recorded as an ordinary task before."""
         if self.exit is not None:
-            raise source.wrong("on_exit is called twice", "One task is run at the end; let it be a workflow.")
+            raise source.wrong(
+                "on_exit is called twice",
+                "Only one task can run at the end. To run several, let this task run a workflow.",
+            )
         if draft in self.drafts:
             self.drafts.remove(draft)
         else:

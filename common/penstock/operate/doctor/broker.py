@@ -26,7 +26,7 @@ PROBED = tuple(queue for queue in queues.QUEUES if queue not in (queues.EVENT_RE
 
 _NEW = warning(
     "rabbitmq",
-    "answers, but no executor has declared exchanges and queues yet",
+    "RabbitMQ answers, but no executor has declared the exchanges and queues yet",
     "Start an executor: it declares the exchanges and the queues.",
 )
 """The finding on a broker that no executor has used so far."""
@@ -88,15 +88,22 @@ async def _unbound(transport: RabbitMQTransport, names: Sequence[str]) -> list[s
 
 def _topology(missing: Sequence[str], unbound: Sequence[str], settings: Settings, took_ms: float) -> Finding:
     if not missing and not unbound:
-        return ok("rabbitmq", f"answers, exchanges and queues are in place, connected in {took_ms:.0f} ms")
+        return ok(
+            "rabbitmq",
+            f"RabbitMQ answers (connected in {took_ms:.0f} ms), and the exchanges and queues exist",
+        )
     says = [f"no queue {name}" for name in missing]
     says += [f"{settings.prefix}.{name} is not bound to the exchange {settings.prefix}" for name in unbound]
     fix = (
-        "Executors and workers declare it again within half a minute: see that they run. "
+        "Executors and workers declare it again within half a minute: check that they run. "
         if settings.declare_topology
-        else "Declare it as docs/transports.md says. "
+        else "Declare it as described in docs/transports.md. "
     )
-    return bad("rabbitmq", "; ".join(says), f"{fix}What was lost with a queue is then staged anew.")
+    return bad(
+        "rabbitmq",
+        "; ".join(says),
+        f"{fix}Penstock then publishes the messages again that were lost with a queue.",
+    )
 
 
 def _backlog(waiting: dict[str, int]) -> Finding:
@@ -104,5 +111,5 @@ def _backlog(waiting: dict[str, int]) -> Finding:
     if sum(waiting.values()) < 10_000:
         return ok("queues", text)
     return warning(
-        "queues", text, "Start more executors: they share the work. See also the line on executors."
+        "queues", text, "Start more executors: they share the work. See also the line about executors."
     )

@@ -25,7 +25,8 @@ async def findings(session: Session) -> list[Finding]:
         warning(
             "durable functions",
             text,
-            f"See whether the new code fits: penstock replay {other[0].example} --against FILE.py. Where it does not, its run "
-            "stops and says where; ctx.version keeps old runs on the old code path.",
+            f"Check whether the new code fits: penstock replay {other[0].example} --against FILE.py. If it "
+            "does not fit, the run fails at the first difference. ctx.version keeps old runs on the old "
+            "code path.",
         )
     ]

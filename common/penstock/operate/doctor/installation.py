@@ -105,18 +105,19 @@ async def _partitions(session: Session) -> list[Finding]:
         bad(
             "partitions",
             f"missing: {', '.join(missing)}",
-            "Run an executor: it makes them once an hour. Or at once, in psql: select make_partitions(7)",
+            "Run an executor: it creates the partitions once an hour. To create them at once, in psql: "
+            "select make_partitions(7)",
         )
         if missing
-        else ok("partitions", f"those of today and tomorrow are there ({', '.join(tables)})")
+        else ok("partitions", f"the partitions of today and tomorrow exist ({', '.join(tables)})")
     ]
     full = [table for table in tables if table not in ANY_DAY and await partitions.has_strays(session, table)]
     findings.append(
         warning(
             "default partitions",
             f"rows of days that had no partition are in {', '.join(f'{table}_default' for table in full)}",
-            "They are still read, and are deleted row by row when their retention is over. Keep an "
-            "executor running, so that days get their partitions in time.",
+            "These rows are still read, and are deleted one by one when their retention is over. Keep an "
+            "executor running, so that partitions are created in time.",
         )
         if full
         else ok("default partitions", "empty")
@@ -136,9 +137,11 @@ async def _retention(session: Session, settings: Settings) -> Finding:
     suffix = f"; and {len(held) - 5} more" if len(held) > 5 else ""
     return warning(
         "retention",
-        f"stored work needs rows that are past their retention, so their partitions stay: {'; '.join(held[:5])}{suffix}",
-        "Run executors until the work is done: they match events, close bursts, and record the ends of fires. `unmatched` are "
-        "events without their rules, `payload` open re-runs, and each other word is the table that refers to the rows.",
+        "partitions are kept past their retention, because stored work still needs rows in them: "
+        f"{'; '.join(held[:5])}{suffix}",
+        "Run executors until this work is done: they match events, close bursts, and record the ends of "
+        "fires. `unmatched` means events whose rules have not been evaluated, and `payload` means open "
+        "reruns. Each other word is the table that refers to the rows.",
     )
 
 
@@ -153,7 +156,7 @@ async def _services(session: Session, settings: Settings) -> list[Finding]:
             findings.append(ok(f"{kind}s", f"{alive[kind]} alive"))
         else:
             fix = f"Start one with `{start}`, or everything with `penstock dev`."
-            findings.append(warning(f"{kind}s", f"none is alive: {does}", fix))
+            findings.append(warning(f"{kind}s", f"no process of this kind is online: {does}", fix))
     return findings
 
 
@@ -182,7 +185,7 @@ async def _routes(session: Session, settings: Settings) -> list[Finding]:
     return [
         warning(
             f"route {use.route}",
-            f"no live worker serves it, but it is named by {', '.join(use.named_by[:5])}"
+            f"no live worker serves this route, but it is named by {', '.join(use.named_by[:5])}"
             if use.named_by
             else f"{count(use.workers, 'worker')} {'serves' if use.workers == 1 else 'serve'} it, but no definition names it",
             " ".join(filter(None, [use.meant, "`penstock routes list` shows the routes and their workers."])),
@@ -215,8 +218,9 @@ async def _unlike(session: Session, settings: Settings) -> list[Finding]:
                 warning(
                     f"workers of {route}",
                     f"its workers differ: {', '.join(differing[:5])}{suffix}",
-                    "Work waits for those that have what it asks for. Give each kind of worker a route of its own, or all "
-                    "of them the same modules and labels.",
+                    "Executions wait for a worker with their action and labels, while other workers of "
+                    "the route are free. Give each kind of worker a route of its own, or give all workers "
+                    "the same modules and labels.",
                 )
             )
     return findings
@@ -225,13 +229,13 @@ async def _unlike(session: Session, settings: Settings) -> list[Finding]:
 async def _outbox(session: Session) -> list[Finding]:
     rows = await outbox.stuck(session, STUCK)
     if not rows:
-        return [ok("outbox", "nothing waits to be published")]
+        return [ok("outbox", "no message waits to be published")]
     return [
         warning(
             f"outbox {row.queue}",
             f"{row.count} messages are up to {row.age:.0f} s old, tried {row.tries} times"
             + (f" ({row.error})" if row.error else ""),
-            "An executor publishes them once it runs and the broker takes them: see the lines on both.",
+            "A running executor publishes them once the broker accepts them: see the lines about executors and the broker.",
         )
         for row in rows
     ]
@@ -248,7 +252,8 @@ async def _rules(session: Session) -> Finding:
     return warning(
         "rules",
         f"failed: {named}{suffix}",
-        "See them with `penstock rules errors`, mend and apply them, then `penstock rules rerun RULE`.",
+        "List the errors with `penstock rules errors`. Correct the rules and apply them, then run "
+        "`penstock rules rerun RULE`.",
     )
 
 
@@ -260,7 +265,9 @@ async def _schedules(session: Session) -> Finding:
         dict.fromkeys(f"{trouble.schedule or 'all'} {trouble.kind}" for trouble in troubles[:5])
     )
     suffix = f" and {len(troubles) - 5} more" if len(troubles) > 5 else ""
-    return warning("schedules", f"{named}{suffix}", "`penstock schedule health` says what to do.")
+    return warning(
+        "schedules", f"{named}{suffix}", "`penstock schedule health` lists the problems, and what to do."
+    )
 
 
 async def _subscriptions(session: Session) -> Finding:
@@ -270,17 +277,17 @@ async def _subscriptions(session: Session) -> Finding:
             amiss.append(f"{subscription.name} is disabled: {subscription.disabled_because}")
         elif subscription.failing_since is not None:
             amiss.append(
-                f"{subscription.name} fails ({subscription.error}), {subscription.waiting} calls wait"
+                f"the calls of {subscription.name} fail ({subscription.error}), and {subscription.waiting} calls wait"
             )
         elif subscription.dropped:
-            amiss.append(f"{subscription.dropped} calls of {subscription.name} were given up")
+            amiss.append(f"{subscription.dropped} calls of {subscription.name} were dropped")
     if not amiss:
-        return ok("subscriptions", "all are enabled, and none fails")
+        return ok("subscriptions", "all subscriptions are enabled, and none fails")
     suffix = f"; and {len(amiss) - 5} more" if len(amiss) > 5 else ""
     return warning(
         "subscriptions",
         "; ".join(amiss[:5]) + suffix,
-        "`penstock subscriptions list` shows them. Mend the receiver, then `penstock subscriptions enable NAME`.",
+        "List them with `penstock subscriptions list`. Repair the receiver, then run `penstock subscriptions enable NAME`.",
     )
 
 
@@ -291,5 +298,5 @@ async def _dead_letters(session: Session) -> Finding:
     return warning(
         "dead letters",
         f"{count}",
-        "See why with `penstock dead-letters list` and `counts`; then replay or drop them.",
+        "See the reasons with `penstock dead-letters counts`. Then replay or drop the dead letters.",
     )

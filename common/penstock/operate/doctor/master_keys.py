@@ -42,14 +42,16 @@ def _lacking(holders: Sequence[KeyHolder], key: str) -> list[KeyHolder]:
 def _missing(key: str, lacking: Sequence[KeyHolder]) -> Finding:
     return bad(
         "master keys",
-        f"secrets are under the key {key}, which is missing in: {titles(lacking)}",
-        "Restart them with this key among their master keys. To do without it, run `penstock secrets rotate` first.",
+        f"secrets are encrypted with the key {key}, which these services lack: {titles(lacking)}",
+        "Restart these services with this key among their master keys. Or run `penstock secrets rotate`, "
+        "so that the key is no longer needed.",
     )
 
 
 def _newest(key: str, lacking: Sequence[KeyHolder]) -> Finding:
     return warning(
         "master keys",
-        f"the newest key of this command, {key}, is missing in: {titles(lacking)}",
-        "Restart them with this key among their master keys, before `penstock secrets rotate` and before a secret is set.",
+        f"these services lack the newest key of this command, {key}: {titles(lacking)}",
+        "Restart these services with this key among their master keys, before you run `penstock secrets "
+        "rotate` or set a secret.",
     )

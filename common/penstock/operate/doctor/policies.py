@@ -26,8 +26,9 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
             warning(
                 f"policy on {letters.queue}",
                 f"a policy of the broker ({policy}) has ended {letters.deliveries} messages there, the last {last} ago",
-                f"Find it with `rabbitmqctl list_policies -p VHOST` (and list_operator_policies), and take {policy} from "
-                f"queues that begin with {settings.prefix}. Meanwhile work is staged again, after longer and longer delays.",
+                "Find the policy with `rabbitmqctl list_policies -p VHOST` (and list_operator_policies), "
+                f"and exclude queues that begin with {settings.prefix} from {policy}. Until then, Penstock "
+                "publishes these messages again, with growing delays.",
             )
         )
     return results

@@ -34,7 +34,7 @@ async def reach(settings: Settings) -> tuple[Database | None, Finding]:
     except PenstockError as error:
         return None, bad("postgresql", error.message, error.hint or "Correct PENSTOCK_DATABASE_URL.")
     took_ms = (time.perf_counter() - start) * 1000
-    return database, ok("postgresql", f"it answers, connected in {took_ms:.0f} ms")
+    return database, ok("postgresql", f"PostgreSQL answers, connected in {took_ms:.0f} ms")
 
 
 async def findings(session: Session) -> list[Finding]:
@@ -68,8 +68,9 @@ def _writable(state: ServerState) -> Finding:
         return warning(
             "writable",
             "yes, although default_transaction_read_only is on for this database or role",
-            "Penstock names what its sessions are and goes on. To freeze it, stop the services, or refuse connections: "
-            "alter database ... with allow_connections false.",
+            "Penstock sets its own sessions to read-write, so this setting does not stop it. To stop all "
+            "writes, stop the services, or refuse connections: alter database ... with allow_connections "
+            "false.",
         )
     return ok("writable", "yes")
 
@@ -85,9 +86,9 @@ async def _clocks(session: Session) -> Finding:
         trips.append((end - start, abs(theirs - (start + end) / 2)))
     off = min(trips)[1]
     says = f"this machine and the database are {off * 1000:.0f} ms apart"
-    fix = "Let both machines keep time by NTP (chrony, systemd-timesyncd)."
+    fix = "Synchronize the clocks of both machines with NTP (chrony, systemd-timesyncd)."
     if off > CLOCKS_BAD:
-        return bad("clocks", f"{says}; ids made here are refused", fix)
+        return bad("clocks", f"{says}, so the database refuses ids that this machine creates", fix)
     return warning("clocks", says, fix) if off > CLOCKS_WARN else ok("clocks", says)
 
 
@@ -95,13 +96,13 @@ def _durable(state: ServerState) -> Finding:
     if not state.safe:
         return bad(
             "durability",
-            "fsync or full_page_writes is off: a crash of the server can lose or damage everything",
+            "fsync or full_page_writes is off: a crash of the server can damage or lose all data",
             "Set both to on in postgresql.conf, and reload.",
         )
     if state.commits == "off":
         return warning(
             "durability",
-            "synchronous_commit is off: a crash of the server can forget what was acknowledged",
+            "synchronous_commit is off: a crash of the server can lose acknowledged work",
             "Set it to on for this database: alter database NAME set synchronous_commit = on.",
         )
     return ok("durability", f"fsync is on, synchronous_commit is {state.commits}")
@@ -111,7 +112,7 @@ async def _vacuum(session: Session, state: ServerState) -> Finding:
     if not state.vacuums:
         return bad(
             "autovacuum",
-            "off: tables grow, plans go wrong, and in the end the server stops",
+            "off: tables grow, query plans get slow, and in the end the server refuses writes",
             "Set autovacuum and track_counts to on in postgresql.conf, and reload.",
         )
     tables = await server_state.unvacuumed(session)
@@ -130,6 +131,7 @@ async def _long_transactions(session: Session) -> Finding:
         return ok("long transactions", "none")
     return warning(
         "long transactions",
-        f"{row.application_name or 'a client'} (pid {row.pid}) has had one open for {row.age:.0f} s",
-        f"End it, for vacuum cannot clean up after it: select pg_terminate_backend({row.pid})",
+        f"{row.application_name or 'a client'} (pid {row.pid}) has had a transaction open for {row.age:.0f} s",
+        "End the transaction, because vacuum cannot remove old rows while it is open: select "
+        f"pg_terminate_backend({row.pid})",
     )

@@ -47,7 +47,8 @@ def libraries(workers: Sequence[LiveRemoteWorker]) -> Finding:
     return warning(
         "remote workers",
         f"{len(outdated)} of {len(workers)} have a library older than {version('penstock')}: {named}{suffix}",
-        "Update penstock or penstock-sdk where they run, and start them again. They work until then.",
+        "Update penstock or penstock-sdk on the machines of these workers, and restart them. Until then "
+        "they go on working.",
     )
 
 
@@ -66,11 +67,11 @@ def _token(name: str, workers: Sequence[LiveRemoteWorker], now: datetime) -> Fin
     subject = f"token {name}"
     named = ", ".join(worker.name for worker in workers[:SHOWN])
     holders = f"{named} and {len(workers) - SHOWN} more" if len(workers) > SHOWN else named
-    set_it = "and set the secret as PENSTOCK_TOKEN of the workers."
+    set_it = "and set PENSTOCK_TOKEN of the workers to its secret."
     if not workers[0].has_token:
         return bad(
             subject,
-            f"it was revoked, and gateways refuse the workers {holders}",
+            f"the token was revoked, so gateways refuse the workers {holders}",
             f"Create one with `penstock tokens create {name} --scope work`, {set_it}",
         )
     expires_at = workers[0].expires_at
@@ -78,9 +79,9 @@ def _token(name: str, workers: Sequence[LiveRemoteWorker], now: datetime) -> Fin
     if expires_at is None or expires_at > now + EXPIRES_WITHIN:
         return None
     if expires_at <= now:
-        return bad(subject, f"it has expired, and gateways refuse the workers {holders}", rotate)
+        return bad(subject, f"the token has expired, so gateways refuse the workers {holders}", rotate)
     return warning(
         subject,
-        f"it expires at {expires_at:%Y-%m-%d %H:%M} UTC; then gateways refuse the workers {holders}",
+        f"the token expires at {expires_at:%Y-%m-%d %H:%M} UTC. From then on, gateways refuse the workers {holders}",
         rotate,
     )

@@ -9,8 +9,8 @@ from penstock.store.schema import grants
 from penstock.store.session.database import Session
 
 FIX = (
-    "Run `penstock roles --apply`, and give each service the address that it prints: user code of a worker that connects as the "
-    "owner can make itself a token."
+    "Run `penstock roles --apply`, and give each service the database address that the command prints. If "
+    "a worker connects as the owner, the code of its actions could create a token for itself."
 )
 SHOWN = 5
 
@@ -27,10 +27,12 @@ async def findings(session: Session) -> list[Finding]:
         elif excess := await grants.excess(session, role.service, role.role):
             warnings.append(
                 warning(
-                    "roles", f"{role.role} may do more than the {role.service} needs: {_some(excess)}", FIX
+                    "roles",
+                    f"{role.role} has rights that the {role.service} does not need: {_some(excess)}",
+                    FIX,
                 )
             )
-    return warnings or [ok("roles", "every service that is seen has the rights that it needs, and no others")]
+    return warnings or [ok("roles", "every registered service has exactly the rights that it needs")]
 
 
 def _some(names: Sequence[str]) -> str:

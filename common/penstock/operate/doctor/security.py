@@ -44,7 +44,7 @@ async def examine(settings: Settings) -> list[Finding]:
             findings += await as_far_as_allowed("secrets", stored_secrets(session))
     except PenstockError as error:
         fix = error.hint or "Run this command as the schema's owner."
-        findings.append(warning("database", f"it does not let this role look: {error.message}", fix))
+        findings.append(warning("database", f"this role may not read these tables: {error.message}", fix))
     finally:
         await database.close()
     return findings
@@ -59,7 +59,7 @@ async def as_far_as_allowed(subject: str, findings: Awaitable[list[Finding]]) ->
         return [
             ok(
                 subject,
-                "this role may not read them; run this with the address of the API or of the owner, too",
+                "this role may not read them. Run the command also with the database address of the API or of the owner",
             )
         ]
 
@@ -70,11 +70,12 @@ async def database_connection(session: Session) -> Finding:
     if path.tls:
         return ok("connection to PostgreSQL", "it is encrypted")
     if path.local:
-        return ok("connection to PostgreSQL", "it stays on this machine")
+        return ok("connection to PostgreSQL", "the connection stays on this machine")
     return bad(
         "connection to PostgreSQL",
-        "it crosses a network without TLS",
-        "Add `?sslmode=verify-full` to PENSTOCK_DATABASE_URL, and let PostgreSQL take `hostssl` alone (pg_hba.conf).",
+        "the connection crosses a network without TLS",
+        "Add `?sslmode=verify-full` to PENSTOCK_DATABASE_URL, and let PostgreSQL accept only `hostssl` "
+        "connections (pg_hba.conf).",
     )
 
 
@@ -88,36 +89,35 @@ def broker_connection(settings: Settings) -> Finding:
         if (parts := urlsplit(address.strip())).scheme != "amqps" and parts.hostname not in LOOPBACK
     ]
     if not plain:
-        return ok("connection to RabbitMQ", "it is encrypted, or stays on this machine")
+        return ok("connection to RabbitMQ", "each connection is encrypted, or stays on this machine")
     return bad(
         "connection to RabbitMQ",
-        f"it crosses a network without TLS: {', '.join(plain)}",
-        "Name it as amqps:// in PENSTOCK_BROKER_URL, and close RabbitMQ's plain listener.",
+        f"these connections cross a network without TLS: {', '.join(plain)}",
+        "Use amqps:// in PENSTOCK_BROKER_URL, and close RabbitMQ's listener without TLS.",
     )
 
 
 def access(settings: Settings) -> Finding:
     """Check that the API requires a token or a session."""
     if settings.api_access == "token":
-        return ok("access to the API", "it needs a token or a session")
+        return ok("access to the API", "every request needs a token or a session")
     return bad(
         "access to the API",
-        "every program of this machine may do everything",
-        "Set PENSTOCK_API_ACCESS=token, and make tokens: penstock tokens create NAME.",
+        "every program on this machine has all rights",
+        "Set PENSTOCK_API_ACCESS=token, and create tokens: penstock tokens create NAME.",
     )
 
 
 def public_address(settings: Settings) -> Finding:
     """Check that callers from other machines reach the API over TLS."""
     if settings.api_host in LOOPBACK and settings.api_address is None:
-        return ok("TLS of the API", "it answers on this machine alone")
+        return ok("TLS of the API", "the API only answers programs on this machine")
     if (settings.api_address or "").startswith("https://"):
-        return ok("TLS of the API", f"callers reach it at {settings.api_address}")
+        return ok("TLS of the API", f"callers use the address {settings.api_address}")
     return bad(
         "TLS of the API",
-        "callers on other machines send tokens and passwords in the clear",
-        "Put a proxy with TLS in front of it, and set PENSTOCK_API_ADDRESS=https://... (docs/api.md, "
-        "Behind a proxy).",
+        "callers on other machines send tokens and passwords without encryption",
+        "Put a proxy with TLS in front of the API, and set PENSTOCK_API_ADDRESS=https://... (docs/api.md, Behind a proxy).",
     )
 
 
@@ -125,10 +125,12 @@ def proxies(settings: Settings) -> Finding:
     """Check that a proxy in front of the API is configured, so that failed sign-ins count by the addresses of their
     callers."""
     if settings.api_address is None or settings.trusted_proxies:
-        return ok("proxies", settings.trusted_proxies or "no address names one")
+        return ok(
+            "proxies", settings.trusted_proxies or "PENSTOCK_API_ADDRESS is not set, so no proxy is expected"
+        )
     return warning(
         "proxies",
-        "PENSTOCK_API_ADDRESS suggests a proxy, and none is trusted: all failed sign-ins count as of one address",
+        "PENSTOCK_API_ADDRESS suggests a proxy, but no proxy is trusted: all failed sign-ins count as those of one address",
         "Set PENSTOCK_TRUSTED_PROXIES to the proxy's address, and let the proxy set X-Forwarded-For.",
     )
 
@@ -140,23 +142,22 @@ def master_key(settings: Settings) -> Finding:
         place = (
             "a key service" if settings.secrets_kms else "the environment" if settings.secrets_key else None
         )
-        return ok("master key", f"it comes from {place}" if place else "none is configured")
+        return ok("master key", f"the key comes from {place}" if place else "none is configured")
     try:
         mode = file.stat().st_mode
     except OSError as error:
         return bad(
             "master key",
-            f"{file} cannot be looked at: {error.strerror}",
+            f"{file} cannot be checked: {error.strerror}",
             "Correct PENSTOCK_SECRETS_KEY_FILE.",
         )
     if mode & READABLE_BY_OTHERS:
-        return bad(
-            "master key", f"{file} can be read by other users of this machine", f"Run: chmod 600 {file}"
-        )
+        return bad("master key", f"other users of this machine can read {file}", f"Run: chmod 600 {file}")
     return warning(
         "master key",
-        f"user code that runs as this user can read {file}",
-        "Give it in PENSTOCK_SECRETS_KEY, which services take out before they import user code, or use a key service.",
+        f"the code of actions that runs as this user can read {file}",
+        "Set the key in PENSTOCK_SECRETS_KEY instead, which services remove from their environment before "
+        "they import the code of actions. Or use a key service.",
     )
 
 
@@ -169,19 +170,19 @@ def token_findings(rows: list[Token], now: datetime) -> list[Finding]:
         findings.append(
             warning(
                 "tokens",
-                f"{_some(endless)}: no expiry",
-                "Rotate each, which gives it one: penstock tokens rotate NAME.",
+                f"these tokens never expire: {_some(endless)}",
+                "Rotate each of these tokens, which sets an expiry: penstock tokens rotate NAME.",
             )
         )
     if unused:
         findings.append(
             warning(
                 "tokens",
-                f"{_some(unused)}: not used for {UNUSED_FOR.days} days",
+                f"these tokens were not used for {UNUSED_FOR.days} days: {_some(unused)}",
                 "Revoke them: penstock tokens revoke NAME.",
             )
         )
-    return findings or [ok("tokens", f"{len(rows)}, each with an expiry, and none unused")]
+    return findings or [ok("tokens", f"{len(rows)} tokens: each has an expiry, and all are in use")]
 
 
 async def stored_tokens(session: Session) -> list[Finding]:
@@ -198,11 +199,13 @@ async def sealed_secrets(session: Session) -> Finding:
     """Check that all secrets are under one master key, so that older ones can be deleted."""
     keys = await secrets.keys_in_use(session)
     if len(keys) <= 1:
-        return ok("secrets", f"{sum(key.secrets for key in keys)}, under one master key at most")
+        return ok(
+            "secrets", f"{sum(key.secrets for key in keys)} secrets, encrypted with at most one master key"
+        )
     return warning(
         "secrets",
-        f"they are under {len(keys)} master keys: {', '.join(key.master_key for key in keys)}",
-        "Run `penstock secrets rotate`, and take the older keys away.",
+        f"the secrets are encrypted with {len(keys)} master keys: {', '.join(key.master_key for key in keys)}",
+        "Run `penstock secrets rotate`, and remove the older keys.",
     )
 
 

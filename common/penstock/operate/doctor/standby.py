@@ -14,13 +14,15 @@ async def findings(settings: Settings) -> list[Finding]:
     standby = Standby(settings, role="doctor")
     try:
         if await standby.is_near():
-            return [ok("standby", f"lists are read from it, at most {standby.behind:.1f} s old")]
+            return [
+                ok("standby", f"lists are read from the standby, and are at most {standby.behind:.1f} s old")
+            ]
     finally:
         await standby.close()
     return [
         warning(
             "standby",
-            f"not read from: {standby.why}",
-            "Lists are the primary's meanwhile. Start the standby, or correct PENSTOCK_DATABASE_READ_URL.",
+            f"the standby is not used: {standby.why}",
+            "Until then, lists are read from the primary. Start the standby, or correct PENSTOCK_DATABASE_READ_URL.",
         )
     ]

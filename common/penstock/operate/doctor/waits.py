@@ -22,8 +22,8 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         described.append(
             warning(
                 "waits",
-                f"{circle_count} of executions wait in the same way",
-                "Resolve the first ones, and ask again.",
+                f"{circle_count} of executions wait for each other in the same way",
+                "Resolve the listed ones, and run this command again.",
             )
         )
     return described
@@ -42,7 +42,7 @@ def _sentence(circle: Sequence[Block]) -> str:
             clauses.append(
                 f"{name} waits for a slot of a worker of the route {block.name}, which {following.id} holds"
             )
-    return f"executions wait for each other, and none of them goes on: {'; '.join(clauses)}"
+    return f"executions wait for each other, so none of them continues: {'; '.join(clauses)}"
 
 
 def _way_out(circle: Sequence[Block]) -> str:
@@ -50,8 +50,8 @@ def _way_out(circle: Sequence[Block]) -> str:
     limits = sorted({block.name for block in circle if block.by == "limit"})
     needs_worker = any(block.by == "worker" for block in circle)
     remedies = [f"penstock limit set {limit} MAX (one slot more)" for limit in limits]
-    remedies += ["one more worker of the route"] if needs_worker else []
-    text = f"Let one go on: {', or '.join([*remedies, f'penstock cancel {circle[0].id}'])}."
+    remedies += ["start another worker of the route"] if needs_worker else []
+    text = f"To let one of them continue: {', or '.join([*remedies, f'penstock cancel {circle[0].id}'])}."
     if limits:
         text += (
             " Give the child a limit of its own. A durable function releases its slot while it waits, unless the limit has "

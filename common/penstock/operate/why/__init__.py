@@ -32,7 +32,7 @@ READERS: dict[str, Reader] = {
 
 
 NOT_BEGUN = (REQUESTED, QUEUED, SCHEDULED)
-OTHER_SLOTS = f"If all slots are held like this, none becomes free. {OTHER_ROUTE}"
+OTHER_SLOTS = f"If all slots are held in this way, none of them ever becomes free. {OTHER_ROUTE}"
 """The way out for executions that wait for each other's slots."""
 MAY_BE_HANDED_BACK = (REQUESTED, QUEUED, SCHEDULED, RUNNING)
 

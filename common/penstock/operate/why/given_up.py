@@ -35,8 +35,8 @@ async def given_up(
         f"{span(letter.age)} ago): {letter.reason}"
     )
     what_to_do = (
-        f"An executor retries it every {span(settings.restage_age)}, so it continues once the cause is fixed. "
-        f"See the message with: penstock dead-letters show {letter.id}"
+        f"An executor sends the message again every {span(settings.restage_age)}, so the execution "
+        f"continues once the cause is fixed. See the message with: penstock dead-letters show {letter.id}"
     )
     facts = {name: value for name, value in asdict(letter).items() if name != "body"}
     return clause, what_to_do, facts

@@ -21,8 +21,8 @@ from penstock.store.session.database import Session
 from penstock.store.workflows import open_tasks
 
 BROKER_TROUBLE = (
-    "RabbitMQ is unreachable or full, or lacks the queue. The message is sent as soon as RabbitMQ accepts it. "
-    "Find the cause with: penstock doctor"
+    "RabbitMQ is unreachable, has no memory or disk space left, or lacks the queue. The message is sent "
+    "as soon as RabbitMQ accepts it. Find the cause with: penstock doctor"
 )
 LATE = 5.0
 """Seconds after which an unpublished message counts as stuck."""
@@ -194,7 +194,7 @@ def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
 def _refused(row: Execution, parked: Parked) -> str:
     """Return a clause about the worker that was offered the execution, and why it could not run it."""
     if not parked.offered:
-        return f"some workers of its route lack {row.action}, so it is offered only to the others"
+        return f"some workers of its route lack {row.action}, so only the other workers get it"
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
     if parked.executor is None:
         return f"it was offered to {worker}, which lacks {row.action}"

@@ -93,7 +93,9 @@ def _outside(row: Execution, wait: OutsideWait) -> Why:
     if wait.progress is not None:
         text = f": {wait.progress_text}" if wait.progress_text else ""
         details.append(f"It was {wait.progress:.0%} done{text}.")
-    details.append(f"If that system cannot, end the wait with: penstock complete {row.id} --result JSON")
+    details.append(
+        f"If the outside system cannot complete it, end the wait with: penstock complete {row.id} --result JSON"
+    )
     return why_of(
         row, "outside", clause, *details, awaits=wait.name, due_at=wait.due_at, progress=wait.progress
     )

@@ -59,7 +59,7 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
             details.append(f"Tasks that are still open: {_listed(tasks)}.")
         if ready := await _ready(session, row):
             facts["ready"] = ready
-            details.append(f"Ready when it is resumed: {_named(ready)}.")
+            details.append(f"These tasks start when the workflow is resumed: {_named(ready)}.")
         if inquiry := await inquiries.open_inside(session, row.id):
             question = as_sentence(f"a task {wait_clauses.for_answer(inquiry.prompt, inquiry.assignee)}")
             facts["inquiry"] = inquiry.execution_id
@@ -158,7 +158,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
     if the execution is not a workflow or has no such task."""
     graph = await _graph(session, row)
     if graph is None:
-        raise NotFound(f"{row.id} is not a workflow", hint="Leave out the task.")
+        raise NotFound(f"{row.id} is not a workflow", hint="Omit the task.")
     if task not in graph.index:
         near = get_close_matches(task, list(graph.index), n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Its tasks: {', '.join(graph.index)}."

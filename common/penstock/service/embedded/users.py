@@ -31,7 +31,7 @@ def locked(path: Path) -> Iterator[None]:
             if time.monotonic() > deadline:
                 raise ConnectionFailed(
                     f"Another process has been starting or stopping PostgreSQL for {LOCK_DEADLINE:.0f} s.",
-                    hint=f"See who holds it with: lsof {path}",
+                    hint=f"Find the process that holds the lock with: lsof {path}",
                 )
             time.sleep(0.02)
         yield

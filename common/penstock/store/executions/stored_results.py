@@ -22,7 +22,7 @@ from penstock.store.session.database import Session
 from penstock.store.session.sealed_marks import PREFIX
 
 TRIES = 4
-_UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."
+_UNSET = "Set PENSTOCK_RESULT_STORE to the same value as on the workers."
 
 
 class StoredResults:
@@ -49,7 +49,7 @@ class StoredResults:
         except Exception as error:  # the package of this kind of store is missing, or rejects the URL
             raise ConfigurationError(
                 f"PENSTOCK_RESULT_STORE cannot be used: {str(error).partition(chr(10))[0]}",
-                hint="fsspec lists the kinds of stores, and which package each needs.",
+                hint="The documentation of fsspec lists the kinds of stores, and the package that each needs.",
             ) from None
         return files, str(root).rstrip("/")
 
@@ -71,7 +71,7 @@ class StoredResults:
         except Exception as error:
             raise ResultNotStorable(
                 f"the result of {size:,} bytes could not be put into the result store: {_said(error)}",
-                hint="See whether the worker may write there.",
+                hint="Check that the worker may write to the store.",
             ) from error
         return orjson.dumps({KEY: name, SIZE: size})
 
@@ -89,7 +89,7 @@ class StoredResults:
         if sum(references.values()) > self.cap:
             raise InvalidInput(
                 f"{sum(references.values()):,} bytes of stored results are referred to; at most {self.cap:,} are read",
-                hint="Raise PENSTOCK_RESULT_STORE_CAP, or pass less on.",
+                hint="Raise PENSTOCK_RESULT_STORE_CAP, or pass on smaller values.",
             )
         results = {name: orjson.loads(await self._read(name)) for name in references}
         return replaced(value, results)
@@ -111,8 +111,8 @@ class StoredResults:
             encoded = await self._session.codec.opened_value(self._session.fetch, encoded)
         if encoded.startswith(PREFIX.encode()):
             raise ConfigurationError(
-                f"the stored result {name} is encrypted, and its key is not here",
-                hint="Set PENSTOCK_SECRETS_KEY to what the workers have.",
+                f"the stored result {name} is encrypted, and this process lacks its key",
+                hint="Set PENSTOCK_SECRETS_KEY to the same value as on the workers.",
             )
         return encoded
 

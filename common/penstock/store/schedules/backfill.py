@@ -65,8 +65,8 @@ def _dues(compiled: CompiledSchedule, first: datetime, last: datetime) -> list[d
     dues = compiled.spec.between(first - TICK, last, MOST + 1)
     if len(dues) > MOST:
         raise InvalidInput(
-            f"{compiled.ref} fired more than {MOST} times in this range",
-            hint=f"Do it in parts; the first could end at {dues[MOST - 1].isoformat()}.",
+            f"{compiled.ref} has more than {MOST} fires in this range",
+            hint=f"Split the range. The first part can end at {dues[MOST - 1].isoformat()}.",
         )
     return dues
 

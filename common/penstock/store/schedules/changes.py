@@ -49,7 +49,8 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
             reason = f"{body['at']} is past" if body.get("at") else "its rule has no future instant"
             raise DefinitionError(
                 f"schedule {ref} would never fire: {reason}",
-                hint="Give it a future instant, or remove it; `enabled: false` keeps it.",
+                hint="Set a future instant, or remove the schedule. With `enabled: false` the schedule is "
+                "kept, and does not fire.",
             )
         prepared.append((ref, definition, places[spaces[ref]], enabled, since, due))
     await firing.fire_before_change(tx, replaced, "changed")
@@ -94,8 +95,8 @@ async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
     row = await _locked(tx, ref)
     if not row.enabled:
         raise Conflict(
-            f"schedule {ref} is disabled, and fires nothing anyway",
-            hint=f"Enable it first: `penstock schedule enable {ref}`.",
+            f"schedule {ref} is disabled, so it cannot be paused",
+            hint=f"To enable the schedule first: `penstock schedule enable {ref}`.",
         )
     until = row.now + timedelta(seconds=seconds)
     due = compile_schedule(orjson.loads(row.body)).first_after(until)

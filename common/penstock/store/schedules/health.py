@@ -49,24 +49,29 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
     if (await figures.figures(session, LATE, 60.0)).active and not await presence.executors(session, STALE):
         troubles.append(
             ScheduleTrouble(
-                "no executor", None, "no executor runs, so nothing fires", "Start `penstock executor`."
+                "no executor", None, "no executor runs, so no schedule fires", "Start `penstock executor`."
             )
         )
     troubled = await figures.troubled(session, LATE)
     troubles += [_broken(row) if row.error else _late(row) for row in troubled]
     for row in await figures.erroring(session):
         sentence = f"the fire of {row.due_at:%Y-%m-%d %H:%M:%S} UTC: {row.how}"
-        hint = f"penstock show {row.execution_id}" if row.execution_id else "Correct it and apply it again."
+        hint = (
+            f"penstock show {row.execution_id}"
+            if row.execution_id
+            else "Correct the schedule and apply it again."
+        )
         troubles.append(
             ScheduleTrouble("erroring", row.schedule, f"{sentence}: {row.error or ''}".rstrip(": "), hint)
         )
     for late in await figures.orphaned(session, ORPHANED):
         sentence = (
-            f"{late.count} fires have no run yet, the first is that of {late.first:%Y-%m-%d %H:%M:%S} UTC"
+            f"{late.count} fires have no started execution yet; the first one is the fire of "
+            f"{late.first:%Y-%m-%d %H:%M:%S} UTC"
         )
         troubles.append(
             ScheduleTrouble(
-                "orphaned", late.schedule, sentence, "Is there a worker for its action and route?"
+                "orphaned", late.schedule, sentence, "Check that a worker with its action serves its route."
             )
         )
     troubles += _several(
@@ -92,12 +97,14 @@ def _ahead(row: FiredAhead) -> ScheduleTrouble:
 
 
 def _broken(row: Troubled) -> ScheduleTrouble:
-    return ScheduleTrouble("broken", row.schedule, str(row.error), "Correct it and apply it again.")
+    return ScheduleTrouble("broken", row.schedule, str(row.error), "Correct the schedule and apply it again.")
 
 
 def _late(row: Troubled) -> ScheduleTrouble:
     sentence = f"it has been due for {row.late:.0f} s"
-    return ScheduleTrouble("late", row.schedule, sentence, "Look at the executors' logs for loop=schedules.")
+    return ScheduleTrouble(
+        "late", row.schedule, sentence, "Search the logs of the executors for loop=schedules."
+    )
 
 
 def _several(kind: str, rows: Iterable[FireCount], limit: int, description: str) -> list[ScheduleTrouble]:

@@ -61,7 +61,7 @@ async def missing(fetch: functions.Fetch) -> list[str]:
         if not [row for row in await fetch(EXISTS, "penstock_function") if row["there"]]:
             raise ConfigurationError(
                 f"the schema is at {revision}, which no release of Penstock made",
-                hint="It is older than the first one. Begin with an empty database (`penstock dev --fresh`).",
+                hint="The schema is older than the first release. Start with an empty database (`penstock dev --fresh`).",
             )
         return []
     if revision is None:

@@ -115,7 +115,7 @@ class Codec:
                 for needed in (number, first):
                     if needed in self._errors:
                         raise ConfigurationError(
-                            f"the key of the encrypted tenant {tenant} does not open here: {self._errors[needed]}",
+                            f"this process cannot decrypt the key of the encrypted tenant {tenant}: {self._errors[needed]}",
                             hint="Give this process the master key that `penstock encryption list` names.",
                         )
                 current[tenant] = DataKey(number, self._ciphers[number], digest_key(self._raw[first]))

@@ -36,8 +36,8 @@ HINTS: tuple[tuple[type[Exception], str], ...] = (
     ),
     (
         asyncpg.TooManyConnectionsError,
-        "Raise its limit (max_connections, or that of the role or the database), run fewer processes, lower "
-        "PENSTOCK_DATABASE_CONNECTIONS, or put a pooler before it.",
+        "Raise the limit (max_connections, or that of the role or the database), run fewer processes, "
+        "lower PENSTOCK_DATABASE_CONNECTIONS, or use a pooler.",
     ),
     (
         asyncpg.TargetServerAttributeNotMatched,
@@ -46,11 +46,11 @@ HINTS: tuple[tuple[type[Exception], str], ...] = (
     (ConnectionRefusedError, "Start PostgreSQL, or correct host and port in PENSTOCK_DATABASE_URL."),
     (
         TimeoutError,
-        "Look for a firewall between here and there, and at host and port in PENSTOCK_DATABASE_URL.",
+        "Check host and port in PENSTOCK_DATABASE_URL, and firewalls between this machine and the server.",
     ),
 )
 """The hint for each kind of connection error."""
-HINT = "Correct PENSTOCK_DATABASE_URL, or look at the log of the server."
+HINT = "Correct PENSTOCK_DATABASE_URL, or read the log of the server."
 
 
 async def connect(url: str, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
@@ -91,8 +91,9 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         if "startup parameter" in str(error) and not settings.database_pooler:
             raise ConfigurationError(
                 f"a pooler{_place(url)} refuses the settings of sessions: {without_password(str(error), url)}",
-                hint="Set PENSTOCK_DATABASE_POOLER=true: then each transaction brings its settings along. That is right for "
-                "PgBouncer in every pool mode. Have it ignore none of them: they would not hold.",
+                hint="Set PENSTOCK_DATABASE_POOLER=true: then each transaction sets its own settings. This "
+                "works with PgBouncer in every pool mode. Do not let the pooler ignore any of these "
+                "settings, because they would then have no effect.",
             ) from None
         raised = ServerFull if isinstance(error, asyncpg.TooManyConnectionsError) else ConnectionFailed
         text = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")

@@ -54,8 +54,8 @@ class LocalKeys:
         if key_id not in self._keys:
             raise ConfigurationError(
                 f"a secret is under the master key {key_id}, which this process does not have",
-                hint="Restart this process with that key among its master keys: a new key in front, a former key after it. "
-                "If the key is lost, set the secret again.",
+                hint="Restart this process with that key among its master keys, the newest key first. If the "
+                "key is lost, set the secret again.",
             )
         return unseal(self._keys[key_id], wrapped, context)
 
@@ -126,8 +126,8 @@ def _opened(key: str | None, file: str | None, kms: str | None) -> MasterKeys:
         return LocalKeys(_decoded(key.replace(",", " ").split()))
     raise ConfigurationError(
         "there is no master key for secrets",
-        hint="Make one with `openssl rand -base64 32`, and set PENSTOCK_SECRETS_KEY (or PENSTOCK_SECRETS_KEY_FILE) for "
-        "workers, executors, API and command line alike.",
+        hint="Create a key with `openssl rand -base64 32`. Set PENSTOCK_SECRETS_KEY (or "
+        "PENSTOCK_SECRETS_KEY_FILE) to it for workers, executors, the API and the command line.",
     )
 
 

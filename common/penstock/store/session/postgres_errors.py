@@ -59,7 +59,8 @@ def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockErr
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return NotAllowed(
             f"the role of PENSTOCK_DATABASE_URL may not do this: {error}",
-            hint="Use the role of a service that may, or, after an update, run `penstock migrate` as the schema's owner.",
+            hint="Use the role of a service with this right. After an update, run `penstock migrate` as the "
+            "owner of the schema.",
         )
     match getattr(error, "sqlstate", None):
         case "PN001":  # raised by the triggers execution_moved and row_moved
@@ -74,7 +75,7 @@ def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockErr
         case "PN005":
             return ConfigurationError(
                 f"{error}, and this process has no master key",
-                hint="Set PENSTOCK_SECRETS_KEY to what the services have, or go through the API.",
+                hint="Set PENSTOCK_SECRETS_KEY to the same value as on the services, or send the request to the API.",
             )
         case "PN006":
             return InvalidInput(

@@ -22,20 +22,20 @@ class Invariant:
 INVARIANTS = (
     Invariant(
         "I1",
-        "one winner: an attempt is claimed once",
+        "one winner: each attempt is claimed at most once",
         """select execution_id::text from history where new = 'running' and attempt > 0
            group by execution_id, attempt having count(*) > 1""",
     ),
     Invariant(
         "I2",
-        "fence: what runs has an owner, and what is requested has none",
+        "fence: an execution has a claim exactly while a worker has it (running or canceling)",
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
            where n.kind = 'action' and (e.status in ('running', 'canceling')) <> (e.claim is not null)
                and e.finished_at is null""",
     ),
     Invariant(
         "I3",
-        "limit: nothing was admitted while a key was at its limit",
+        "limit: no execution was admitted while its key was at its limit",
         # Holders are counted from the instants of admission, and from the history, which says when executions left.
         """with hold as (
                select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, coalesce(a.cost, 1) as cost,
@@ -57,7 +57,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I3b",
-        "budget: what was reserved fits, and each running attempt is in the ledger with its cost",
+        "budget: reservations never exceed a budget, and the ledger has the cost of each running attempt",
         # A true cost above the reserved one is the only way to spend more than the budget.
         """select b.owner::text from budget b join budget_entry y on y.owner = b.owner and y.unit = b.unit
            group by b.owner, b.unit, b.amount having sum(least(y.reserved, coalesce(y.spent, y.reserved))) > b.amount
@@ -69,7 +69,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I3w",
-        "weights: a slot takes the cost that its admission has logged",
+        "costs: a slot has the cost that its admission has recorded",
         """select s.execution_id::text from slot s
            join execution e on e.id = s.execution_id and e.attempt <= s.attempt and e.status in ('scheduled', 'running')
            join admission a on a.limit_id = s.limit_id and a.group_value = s.group_value
@@ -78,7 +78,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I3k",
-        "breaker: while it is open, at most the allowed number of the calls admitted since then is under way",
+        "breaker: while a breaker is open, at most the allowed number of calls that were admitted since then are running",
         """select b.limit_id || ' ' || b.group_value from breaker b
            join slot s on s.limit_id = b.limit_id and s.group_value = b.group_value and s.admitted_at >= b.opened_at
            join execution e on e.id = s.execution_id and e.status in ('scheduled', 'running', 'canceling')
@@ -88,7 +88,8 @@ INVARIANTS = (
     ),
     Invariant(
         "I3c",
-        "breaker: one that counts running calls lets no more fail and run than it takes to open",
+        "breaker: under `counts_running`, failed and running calls together are at most the number of "
+        "failures that opens the breaker",
         """select l.ref || ' ' || k.group_value from concurrency_limit l
            cross join lateral (select distinct s.group_value from slot s where s.limit_id = l.id) k
            left join breaker b on b.limit_id = l.id and b.group_value = k.group_value
@@ -106,14 +107,14 @@ INVARIANTS = (
     ),
     Invariant(
         "I3s",
-        "slots are held by executions that are scheduled, run, or wait for an answer",
+        "each slot is held by an execution that is scheduled, runs, or waits for an answer",
         """select s.execution_id::text from slot s left join execution e on e.id = s.execution_id
            where e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting')
                or (s.limit_id, s.group_value)::limit_key <> all (e.keys)""",
     ),
     Invariant(
         "I4",
-        "order: who waits for a key is admitted first in, first out, within a priority and a turn",
+        "order: executions that wait for a key are admitted first in, first out, within a priority and a turn",
         # Each admission is compared with the twenty before it under its key, as far as they were made while it
         # waited. An earlier admission with a later instant was made before the database's clock went back.
         """select x.execution_id::text from (
@@ -128,7 +129,8 @@ INVARIANTS = (
     ),
     Invariant(
         "I4r",
-        "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
+        "order: the place of an execution in its lane is the instant at which it or its retry became "
+        "ready, and does not change",
         # The history has the place of each request of an execution. The place may change only if the attempt before
         # failed, was deferred or waited for an answer, or if a user rescheduled it, or a start joined its burst. Until the
         # next request it stays the same, for waiting and for admitted executions. The history has the last place in a burst
@@ -160,7 +162,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I5",
-        "no lost wake-up: nobody stands before a gate that is open",
+        "no lost wake-up: no lane waits for a gate that is open",
         f"""select l.id::text from lane l
            left join concurrency_limit c on c.id = l.gate_limit
            join namespace n on n.id = l.namespace_id
@@ -187,7 +189,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I5w",
-        "whoever is queued stands in a lane, which knows who is first",
+        "each queued execution is in a lane, and each lane has recorded its first execution",
         """select e.id::text from execution e left join waiter w on w.execution_id = e.id
            left join lane l on l.id = w.lane
            where (e.status = 'queued' or w.execution_id is not null) and (e.status = 'queued' and l.id is not null
@@ -196,19 +198,19 @@ INVARIANTS = (
     ),
     Invariant(
         "I6",
-        "one execution for each task of a workflow",
+        "each task and item of a workflow has one execution",
         """select parent::text from execution where parent is not null group by parent, task, item having count(*) > 1""",
     ),
     Invariant(
         "I7",
-        "one execution for each enforcement",
+        "each enforcement has one execution",
         """select n.execution_id::text from enforcement n where n.status = 'executed'
                and not exists (select from execution e where e.id = n.execution_id)
                and not exists (select from archive a where a.id = n.execution_id)""",
     ),
     Invariant(
         "I7b",
-        "one execution for each fire of a schedule",
+        "each fire of a schedule has one execution",
         # Only fires of the last day: the retention may delete an older fire before its long execution has ended.
         """select p.execution_id::text from payload p
            where p.origin ? 'schedule' and (p.origin ->> 'due')::timestamptz > clock_timestamp() - interval '1 day'
@@ -221,7 +223,8 @@ INVARIANTS = (
     ),
     Invariant(
         "I7c",
-        "one execution for each burst and match of events, with the event that it keeps; each open event has its key",
+        "each closed burst and each match of events has one execution, with the kept event; each event of "
+        "an open burst has its key",
         # Only bursts of the last day: the retention deletes their rows and their enforcements at different times.
         """select b.id::text from burst b
            join lateral (
@@ -239,7 +242,8 @@ INVARIANTS = (
     ),
     Invariant(
         "I7d",
-        "each start of a burst has joined one execution, which is due when the burst closes, within its longest time",
+        "the starts of a burst have one execution, which starts when the burst closes, within the maximum "
+        "time of the burst",
         # Only bursts of the last hour: the retention deletes the rows of joined starts after a day.
         """select b.execution_id::text from start_burst b join payload p on p.execution_id = b.execution_id
            left join (select execution_id, count(*) as starts, max(at) as last_at from joined_start group by execution_id) j
@@ -254,45 +258,45 @@ INVARIANTS = (
     ),
     Invariant(
         "I8",
-        "outbox: what was staged is published, or is being tried",
+        "outbox: each staged message is published, or its publication is being tried",
         f"""select id::text from outbox where due_at < clock_timestamp() - {SETTLED} * 20 and tries = 0
                and queue not like 'work.%'""",
     ),
     Invariant(
         "I9",
-        "final is final: nothing moved on from a final status",
+        "final is final: no execution has left a final status",
         """select execution_id::text from history
            where old in ('completed', 'failed', 'timeout', 'cancelled', 'abandoned', 'skipped')""",
     ),
     Invariant(
         "I10a",
-        "everything open is found by recovery: it is live, or waits for a slot",
+        "recovery finds each open execution: it is in the table `live`, or waits for a slot",
         """select e.id::text from execution e where e.finished_at is null
                and not exists (select from live l where l.execution_id = e.id)
                and not exists (select from waiter w where w.execution_id = e.id)""",
     ),
     Invariant(
         "I10b",
-        "only what is open is live",
+        "only open executions are in the table `live`",
         """select l.execution_id::text from live l left join execution e on e.id = l.execution_id
            where e.id is null or e.finished_at is not null or e.status = 'queued'""",
     ),
     Invariant(
         "I10c",
-        "what ended has an outcome, and what ended badly says why",
+        "each ended execution has an outcome, and each failed one has an error",
         """select e.id::text from execution e left join result r on r.execution_id = e.id
            where e.finished_at is not null and (r.execution_id is null
                or r.error is null and e.status in ('failed', 'timeout', 'abandoned'))""",
     ),
     Invariant(
         "I10h",
-        "only what completed has a result",
+        "only completed executions have a result",
         """select r.execution_id::text from result r join execution e on e.id = r.execution_id
            where r.result <> 'null' and e.status <> 'completed'""",
     ),
     Invariant(
         "I10d",
-        "who runs is claimed by a worker that is known",
+        "each running execution is in a claim of a registered worker",
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
            left join (select c.worker, x as id from claim c cross join unnest(c.executions) x) h
                on h.worker = e.claim and h.id = e.id
@@ -301,7 +305,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10e",
-        "who waits has asked somebody, or stands where events are looked for",
+        "each waiting execution waits for an answer, an event or an outside system, or is a suspended durable function",
         """select e.id::text from execution e where e.status = 'waiting'
                and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')
                and not exists (select from event_wait w where w.execution_id = e.id)
@@ -310,7 +314,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10g",
-        "no function sleeps while what it waits for is there: a child that has ended, a signal, its instant",
+        "no durable function stays suspended after the end of its wait: the end of a child, a signal, or its instant",
         f"""select s.execution_id::text from suspended s where s.since < clock_timestamp() - {SETTLED} and (
                s.until < clock_timestamp() - {SETTLED}
                or exists (select from execution c where c.id = any (s.children) and c.finished_at < clock_timestamp() - {SETTLED})
@@ -321,19 +325,20 @@ INVARIANTS = (
     ),
     Invariant(
         "I11",
-        "what is recorded belongs to a run that is there",
+        "each recorded step belongs to an existing run",
         """select distinct s.execution_id::text from step s
            where not exists (select from execution e where e.id = s.execution_id)""",
     ),
     Invariant(
         "I10f",
-        "what ended is on its way to the archive",
+        "each ended execution is queued for the archive",
         """select e.id::text from execution e left join (select unnest(ids) as id from finished) f on f.id = e.id
            where e.finished_at is not null and e.parent is null and f.id is null""",
     ),
     Invariant(
         "I12",
-        "what stored work refers to is stored: an event without its rules or in an open burst, and an open or waiting fire",
+        "rows that pending work needs exist: the events of unevaluated rules and open bursts, and the "
+        "fires of open and waiting executions",
         """select u.event_id::text from unmatched u where not exists (select from event e where e.id = u.event_id)
            union select b.event_id::text from burst_event b
            where b.burst is null and not exists (select from event e where e.id = b.event_id)
@@ -344,7 +349,7 @@ INVARIANTS = (
     ),
     Invariant(
         "moves",
-        "every move was legal",
+        "every status change was a legal move",
         # A row from `requested` to `requested` is not a move: it records the new place in line after a change of the start.
         """select h.execution_id::text from history h where h.old is not null and (h.old, h.new) <> ('requested', 'requested')
                and not exists (select from legal_move l where l.subject = 'execution' and l.old = h.old and l.new = h.new)""",

@@ -62,11 +62,11 @@ def from_kubeconfig(path: str | Path, context: str | None = None) -> Cluster:
     except OSError as error:
         raise ConfigurationError(f"the kubeconfig {path} cannot be read: {error}") from None
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigurationError(f"the kubeconfig {path} is not one: {error!r}") from None
+        raise ConfigurationError(f"the file {path} is not a valid kubeconfig: {error!r}") from None
     if "exec" in user or "auth-provider" in user or "username" in user:
         raise ConfigurationError(
             f"the user in {path} logs in by a plugin or a password, which is not supported",
-            hint="Make a service account and put its token into the kubeconfig: kubectl create token NAME.",
+            hint="Create a service account, and put its token into the kubeconfig: kubectl create token NAME.",
         )
     token_file = user.get("tokenFile")
     return Cluster(

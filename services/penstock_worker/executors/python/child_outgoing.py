@@ -78,7 +78,8 @@ class ChildOutgoing:
                 frame = frames.receive(self._channel)
                 if frame is None:
                     raise OutsideRun(
-                        "the worker has closed its connection", hint="It stops: the attempt runs again."
+                        "the worker has closed its connection",
+                        hint="The worker is stopping: the attempt runs again on another worker.",
                     )
                 read = frames.answer_in(frame)
             finally:

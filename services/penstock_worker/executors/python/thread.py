@@ -60,7 +60,8 @@ class ThreadExecutor:
             execution_id=str(run.event.execution_id),
             attempt=run.event.attempt,
             action=run.action.ref,
-            hint="It takes a place of its worker until it returns. What can hang runs in the process executor.",
+            hint="The thread occupies a slot of its worker until the function returns. Run functions that can "
+            "hang in the process executor.",
         )
         self._tally.leaked += 1
 

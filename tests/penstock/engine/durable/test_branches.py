@@ -184,7 +184,7 @@ async def test_tasks_that_wait_for_nothing_end_the_run() -> None:
     async def stuck(ctx: DurableContext) -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(ExecutionFailed, match="nothing that could let them go on"):
+    with pytest.raises(ExecutionFailed, match="so none of them can continue"):
         await DurableRun()(stuck)
 
 

@@ -68,7 +68,7 @@ async def test_a_step_of_another_name_stops_the_run_and_both_are_named() -> None
         await ctx.step("c", note, "c")
 
     await refused(
-        after, "ReplayMismatch: at position 2 the function asks for step c, .* recorded step b at position 2"
+        after, "ReplayMismatch: at position 2 the function requests step c, .* recorded step b at position 2"
     )
     assert CALLS == {"a": 1, "b": 1}
 
@@ -78,14 +78,14 @@ async def test_a_step_of_another_kind_stops_the_run() -> None:
         await ctx.step("a", note, "a")
         await ctx.run("t.other", name="b")
 
-    await refused(after, "asks for run b, and its run has recorded step b")
+    await refused(after, "requests run b, but its run has recorded step b")
 
 
 async def test_an_unrequested_record_stops_the_run() -> None:
     async def after(ctx: DurableContext) -> str:
         return str(await ctx.step("a", note, "a"))
 
-    await refused(after, "has ended, and its run has recorded step b at position 2")
+    await refused(after, "has ended, but its run has recorded step b at position 2")
 
 
 async def test_code_that_catches_everything_cannot_pass_a_mismatch() -> None:
@@ -95,7 +95,7 @@ async def test_code_that_catches_everything_cannot_pass_a_mismatch() -> None:
         except Exception:
             return "went on"
 
-    await refused(after, "asks for step c")
+    await refused(after, "requests step c")
 
 
 async def test_a_version_keeps_old_runs_on_the_old_way() -> None:
@@ -209,7 +209,7 @@ async def test_steps_do_not_hold_steps(operation: str) -> None:
         await ctx.step("outer", inner)
 
     with pytest.raises(
-        ExecutionFailed, match=f"DefinitionError: {operation} is asked for inside of the step outer"
+        ExecutionFailed, match=f"DefinitionError: {operation} is called inside the step outer"
     ):
         await DurableRun()(nested)
 

@@ -83,7 +83,7 @@ def test_failure_names_step_and_cause(name: str, late: bool) -> None:
     assert type(error) is (StepTimedOut if late else StepFailed)
     assert (error.message, error.name, error.ordinal) == (message, "2/charge", 3)
     assert (error.status, error.type, error.final) == (status, kind, final)
-    cause_text = "it did not come in time" if late else (stored or {"message": status})["message"]
+    cause_text = "no result came in time" if late else (stored or {"message": status})["message"]
     assert error.cause is not None
     assert error.cause["path"] == "2/charge (3)"
     assert cause_text in error.cause["message"]

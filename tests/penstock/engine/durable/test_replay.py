@@ -121,14 +121,14 @@ FITS: dict[str, tuple[Code, bool, str]] = {
     "another step": (
         asks_for_another_step,
         False,
-        "ReplayMismatch: at position 2 the function asks for step c, and its run has recorded step b at position 2. "
+        "ReplayMismatch: at position 2 the function requests step c, but its run has recorded step b at position 2. "
         + f"{CODE_CHANGED}.",
     ),
     "end before a recorded step": (
         ends_early,
         False,
-        "ReplayMismatch: the function has ended, and its run has recorded step b at position 2, which it did not ask for. "
-        + f"{CODE_CHANGED}.",
+        "ReplayMismatch: the function has ended, but its run has recorded step b at position 2, "
+        "which the function did not request. " + f"{CODE_CHANGED}.",
     ),
     "wait before a recorded step": (
         waits_early,

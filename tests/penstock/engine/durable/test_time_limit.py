@@ -166,7 +166,7 @@ async def test_limit_is_not_entered_inside_of_its_block() -> None:
 
     outcome = await outcome_of(Outside(memory_of_run()), function)
     assert outcome.error is not None
-    assert outcome.error.message.startswith("a time limit is entered twice")
+    assert outcome.error.message.startswith("the same time limit was entered twice")
 
 
 class TakenAway(Outside):

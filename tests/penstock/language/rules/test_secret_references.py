@@ -69,7 +69,7 @@ def test_texts_that_only_look_like_references_are_none() -> None:
     ],
 )
 def test_nothing_is_computed_of_secrets(written: str) -> None:
-    with pytest.raises(ExpressionError, match="nothing can be computed of secrets") as refused:
+    with pytest.raises(ExpressionError, match="an expression cannot compute with secrets") as refused:
         compile_template({"a": written})
     assert "only the worker" in (refused.value.hint or "")
 

@@ -106,8 +106,8 @@ async def test_a_backfill_is_tried_done_and_seen_in_history_and_stats(
         "2026-03-30T00:30:00+00:00",
     ]
     assert await house.statuses() == {}
-    assert "3 fires started" in await terminal.run(*words)
-    assert "0 fires started, 3 were there" in await terminal.run(*words)
+    assert "3 fires were started" in await terminal.run(*words)
+    assert "0 fires were started, and 3 had been started before" in await terminal.run(*words)
     history = await terminal.json("history", REF)
     assert [fire["kind"] for fire in history] == ["backfill"] * 3
     assert "backfill" in await terminal.run("history", REF, "--limit", "1")

@@ -51,7 +51,7 @@ def connection_hint(failures: Sequence[str]) -> str:
             "Give the user permissions in this virtual host: `rabbitmqctl set_permissions -p VHOST USER ...`. "
             "`penstock roles --broker` prints them for each service."
         )
-    return "Check that it runs and that host, port and virtual host are right."
+    return "Check that RabbitMQ runs, and that host, port and virtual host are correct."
 
 
 class Link:
@@ -154,7 +154,8 @@ class Link:
             if isinstance(error.__cause__, ProbableAuthenticationError):
                 raise ConfigurationError(
                     f"RabbitMQ refused the user name or password for {shown(address)}",
-                    hint="Check both; the user guest may only connect from the broker's own machine.",
+                    hint="Check the user name and the password. The user guest may only connect from the "
+                    "machine of the broker.",
                 ) from None
             raise
         assert connection.transport is not None

@@ -138,7 +138,7 @@ class Consumer:
         await self.ack([d for d, safe in zip(current, copied, strict=True) if safe])
         if not all(copied):
             raise ConnectionFailed(
-                f"{copied.count(False)} of {len(copied)} messages did not reach the dead letters",
+                f"{copied.count(False)} of {len(copied)} messages could not be stored as dead letters",
                 hint=f"They stay unsettled. Check the queue {self._topology.names.queue('dead')}.",
             )
 
