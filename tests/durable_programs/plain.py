@@ -269,8 +269,11 @@ class Plain:
         told_with_attempt = self._told_if_cancelled.pop(place, None)
         if self._before is not None and place not in self._anew:
             cancelled, told = self._before._cancelled.get(call, (NEVER, NEVER))
-            if abs(cancelled - now) < SOON / 2:  # the attempt before has recorded it
-                return told
+            if abs(cancelled - now) < SOON / 2:
+                # The attempt before has recorded it. A cancellation that came after its failure is taken back, so that this
+                # attempt tells it after all that its replay tells.
+                is_recorded = told < self._before.caused_at
+                return told if is_recorded else max(now, self.failures[-1] + PAUSE + TOLD)
         if told_with_attempt is not None:
             return told_with_attempt
         if place in self._begun and place not in self.running and (begin := self._begin_of_attempt()):
