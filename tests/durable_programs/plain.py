@@ -180,8 +180,13 @@ class Plain:
                 await self._until_told()
 
     def _begin(self) -> float:
-        """Return when a call begins that is made now."""
-        return self.world.absences.begins_at(time.monotonic())
+        """Return when a call begins that is made now. One that was asked for when the function failed begins with the next
+        attempt."""
+        begin = now = time.monotonic()
+        for failed in self.failures:
+            if failed - SOON / 2 < now < failed + PAUSE:
+                begin = failed + PAUSE
+        return self.world.absences.begins_at(begin)
 
     def _seen_at(self, instant: float) -> float:
         """Return when a call is told this instant that it waits for. A call that was cancelled before an attempt failed is told

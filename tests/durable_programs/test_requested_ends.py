@@ -292,3 +292,25 @@ def test_end_is_told_before_a_cancellation_that_came_after_the_failure() -> None
     for share in (0.1, 0.5, 0.9):
         played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
         assert "0.2!" in [call.place for call in played.world.calls]
+
+
+_ASKED_FOR_AT_THE_FAILURE = {
+    "child": s.Child(),
+    "children": s.Child(items=2),
+    "child of a day": s.Child(days=1),
+    "answer": s.Wait(ask=True, comes=0, timeout=1),
+    "event": s.Wait(comes=0, timeout=1),
+    "deadline": s.Signal(timeout=0),
+}
+
+
+@pytest.mark.parametrize("name", _ASKED_FOR_AT_THE_FAILURE)
+def test_call_at_the_failure_does_not_begin_after_the_request(name: str) -> None:
+    """The function asks for the call, and fails in the same turn. The next attempt is told the end before it begins the call."""
+    asks = s.Block((_ASKED_FOR_AT_THE_FAILURE[name], s.Undo()))
+    both = s.Branches("gather", (asks, s.Await(0)))
+    program = Program(s.Block((s.Undo(), *_FAILS, both)), attempts=2)
+    [(failed, begins)] = play_in_kit(program).run.pauses
+    played = check(program, request=EndRequest(round((failed + begins) / 2, 6)))
+    assert [call.place for call in played.world.undone] == ["0.0"]
+    assert not played.world.children

@@ -305,4 +305,6 @@ async def test_step_cancelled_while_it_runs_ends_after_earlier_results(run: Dura
 
     names = await run(cancels)
     assert sorted(names) == ["quick", "slow"]
-    assert names == ["quick", "slow"] or run.crashed  # a crash before the record of the quick step forgets the slow one
+    assert (
+        names == ["quick", "slow"] or run.crashed
+    )  # a crash before the record of the quick step forgets the slow one
