@@ -13,8 +13,6 @@ from tests.durable_programs.statements import DAY
 
 APART = 1e-3
 """Seconds between two instants that a request may come between. Turns of a plain play are far shorter."""
-TURN = 1e-8
-"""Seconds of a turn of a plain play."""
 NEAR = 1e-5
 """Seconds in which a plain play does what a run does at one instant: each call that follows another one takes it another turn."""
 MOST_NEAR = 80
@@ -109,8 +107,9 @@ class RequestedEnd:
         return replace(self, instant=self.instant + NEAR)
 
     def between(self, ticks: Sequence[float], absences: Absences) -> Iterator[RequestedEnd]:
-        """Yield the same end, requested before and after each of the turns of a plain play that are near."""
-        for instant in self._near(ticks, self.instant - 2 * TURN, self.instant + NEAR):
+        """Yield the same end, requested before and after each of the turns of a plain play that are near. A run wakes up at whole
+        microseconds. So the play may be ahead of it by more than a turn."""
+        for instant in self._near(ticks, self.instant - NEAR, self.instant + NEAR):
             near_end = replace(self, instant=instant)
             yield near_end
             yield replace(near_end, before_failure=True)

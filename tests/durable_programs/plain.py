@@ -180,8 +180,13 @@ class Plain:
                 await self._until_told()
 
     def _begin(self) -> float:
-        """Return when a call begins that is made now."""
-        return self.world.absences.begins_at(time.monotonic())
+        """Return when a call begins that is made now. One that was asked for when the function failed begins with the next
+        attempt."""
+        begin = now = time.monotonic()
+        for failed in self.failures:
+            if failed - SOON / 2 < now < failed + PAUSE:
+                begin = failed + PAUSE
+        return self.world.absences.begins_at(begin)
 
     def _seen_at(self, instant: float) -> float:
         """Return when a call is told this instant that it waits for. A call that was cancelled before an attempt failed is told
@@ -269,8 +274,11 @@ class Plain:
         told_with_attempt = self._told_if_cancelled.pop(place, None)
         if self._before is not None and place not in self._anew:
             cancelled, told = self._before._cancelled.get(call, (NEVER, NEVER))
-            if abs(cancelled - now) < SOON / 2:  # the attempt before has recorded it
-                return told
+            if abs(cancelled - now) < SOON / 2:
+                # The attempt before has recorded it. A cancellation that came after its failure is taken back, so that this
+                # attempt tells it after all that its replay tells.
+                is_recorded = told < self._before.caused_at
+                return told if is_recorded else max(now, self.failures[-1] + PAUSE + TOLD)
         if told_with_attempt is not None:
             return told_with_attempt
         if place in self._begun and place not in self.running and (begin := self._begin_of_attempt()):

@@ -262,7 +262,7 @@ def test_call_that_a_crash_cut_off_had_begun_in_earlier_attempts() -> None:
     that one ends. A crash cuts both off in the third attempt."""
     holds = s.Branches("lock", (s.Step(fails=s.ALWAYS), s.Step(fails=2, tries=2, delay=1, yields=2)))
     program = Program(s.Branches("group", (s.Step("b", yields=2), holds)), attempts=3)
-    cut = [call for call in check(program, (12,)).world.calls if call.cut]
+    cut = [call for call in check(program, (14,)).world.calls if call.cut]
     assert [(call.place, call.failures) for call in cut] == [("0|0", 2), ("0|1|0", 2)]
     check_crashed(program, range(24))
 

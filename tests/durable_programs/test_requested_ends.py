@@ -268,3 +268,49 @@ def test_end_is_requested_while_a_compensation_runs_again() -> None:
         played = plays.in_kit(crashes, request=request)
         assert [call.place for call in played.world.undone if call.recorded] == ["0.1", "0.0"]
         assert differences(played, plays.plain(played)) == []  # in the order in which the run was played, too
+
+
+def test_end_is_requested_in_a_turn_that_the_plain_play_has_earlier() -> None:
+    """The run wakes up at a whole microsecond to hear the first signal. The second step begins then, and so ends later than in
+    the plain play. The end is requested before the run hears the second signal."""
+    hears = s.Block((s.Step(hours=75), s.Signal("stop")))
+    program = Program(s.Block((s.Undo(), hears, hears)), sent=(("stop", 3), ("stop", 3)))
+    for turns in range(3):
+        played = check(program, request=EndRequest(commit=4, turns=turns))
+        assert [call.place for call in played.world.undone] == ["0.0"]
+
+
+def test_end_is_told_before_a_cancellation_that_came_after_the_failure() -> None:
+    """A branch fails, and the function goes on. A race then cancels a step that waits for its next try, before the function
+    fails. The next attempt takes the cancellation back, and is told the requested end before the race has ended."""
+    fails = s.Block((s.Sleep(1), s.Step(fails=s.ALWAYS)))
+    race = s.First(((1, s.Step("b", fails=2, tries=3, delay=2)), (2, s.Step())))
+    program = Program(
+        s.Block((s.Undo(), s.Start(0, fails), s.Try("stay", race, s.Step("b")), s.Await(0))), attempts=2
+    )
+    [(failed, begins)] = play_in_kit(program).run.pauses
+    for share in (0.1, 0.5, 0.9):
+        played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
+        assert "0.2!" in [call.place for call in played.world.calls]
+
+
+_ASKED_FOR_AT_THE_FAILURE = {
+    "child": s.Child(),
+    "children": s.Child(items=2),
+    "child of a day": s.Child(days=1),
+    "answer": s.Wait(ask=True, comes=0, timeout=1),
+    "event": s.Wait(comes=0, timeout=1),
+    "deadline": s.Signal(timeout=0),
+}
+
+
+@pytest.mark.parametrize("name", _ASKED_FOR_AT_THE_FAILURE)
+def test_call_at_the_failure_does_not_begin_after_the_request(name: str) -> None:
+    """The function asks for the call, and fails in the same turn. The next attempt is told the end before it begins the call."""
+    asks = s.Block((_ASKED_FOR_AT_THE_FAILURE[name], s.Undo()))
+    both = s.Branches("gather", (asks, s.Await(0)))
+    program = Program(s.Block((s.Undo(), *_FAILS, both)), attempts=2)
+    [(failed, begins)] = play_in_kit(program).run.pauses
+    played = check(program, request=EndRequest(round((failed + begins) / 2, 6)))
+    assert [call.place for call in played.world.undone] == ["0.0"]
+    assert not played.world.children

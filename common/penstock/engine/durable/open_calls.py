@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -131,6 +132,7 @@ class OpenCalls(ABC):
             call.answer, call.number = _nothing, call.record.told or self._next()
             self._push(call, call.number)
         elif call.task is not None and call.number is None and call.answer is None:
+            self._note_begun(call)
             call.task.cancel()
         elif call.task is None and call.answer is None:
             self._give_up(call)
@@ -142,6 +144,14 @@ class OpenCalls(ABC):
                 if not call.told:
                     call.future = self._core.loop.create_future()
             self._core.waiting.check()
+
+    def _note_begun(self, call: Call) -> None:
+        """Let the next write record that the function of a cancelled step was called. Results that are delivered before the
+        function has ended are recorded earlier than its end. After a crash, the next attempt delivers them first, too.
+        Without the record it would take the step for one that was never called, and would end it at once."""
+        record = call.record
+        if record is not None and record.at is None and not record.tries:
+            self._core.unwritten[record.key] = replace(record)
 
     def add(self, call: Call) -> None:
         """Note that a task of the function waits for this call."""
