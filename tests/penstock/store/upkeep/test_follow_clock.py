@@ -117,7 +117,7 @@ async def test_releases_polls_and_messages_move_with_the_clock(stand: Stand) -> 
 
 
 async def test_records_of_lost_messages_move_with_the_clock(stand: Stand) -> None:
-    """Of each: one from before, one from the step, and one that was written at the latest instant that was noted."""
+    """Each table has a row from before, one from the step, and one that was written after the latest instant that was noted."""
     at = "clock_timestamp() + make_interval(mins => $1)"
     for minute in (-3, 58, 62):
         await stand.sql(f"insert into untold values (gen_random_uuid(), {at})", minute)
