@@ -312,8 +312,8 @@ class OverdueAttempt:
 
 OVERDUE = """
 select c.worker, e.id as execution_id, e.attempt, e.failures, t.timeout, d.body::text as definition, p.options::text as options
--- The claim of an earlier attempt stays while it names another attempt that runs. The time begins with the latest claim. It begins
--- again after a silence of all processes: so looks a clock of the database that leapt ahead, and no attempt has run longer then.
+-- The claim of an earlier attempt stays while it names another attempt that runs. The time begins with the latest claim. A clock
+-- of the database that leapt ahead looks like a silence of all processes. The time begins again then.
 from (select worker, x, greatest(max(claimed_at), (select resumed_at from cluster)) as claimed_at
       from claim cross join lateral unnest(executions) x group by 1, 2) c
 join process w on w.id = c.worker and w.state <> 'dead'

@@ -1,4 +1,4 @@
-"""Executions that release their slots as they begin to wait, and go on in the same transaction: what they wait for had arrived."""
+"""Executions that release their slots as they begin to wait, and go on in the same transaction, since their wait is over."""
 
 from __future__ import annotations
 
