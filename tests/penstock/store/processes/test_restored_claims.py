@@ -39,7 +39,7 @@ async def test_exactly_running_attempts_without_a_claim_get_one(stand: Stand) ->
     await runs(stand, "of a stranger", claim=STRANGER)
     await runs(stand, "scheduled", status="scheduled")
     await runs(stand, "ended", status="completed")
-    await runs(stand, "without an owner", claim=None)
+    await stand.add("without an owner", "running", attempt=1)
     await stand.add("workflow", "running", kind="workflow", queue="work.flow")
     await claim(stand, 1, ME, "claimed", "ended")
     await claim(stand, 2, OTHER, "claimed by another")
