@@ -8,7 +8,7 @@ from uuid import UUID
 
 from penstock.store.outbox.queues import EXECUTION_REQUESTED
 from penstock.store.session.database import Session
-from penstock_executor.loops import fire_timers, reap_workers
+from penstock_executor.loops import fire_timers, reap_workers, recover_messages
 from tests.interleavings.case import ACTIONS, ALL, LIMITED, Case, completed_once, count, running
 from tests.interleavings.scene import Scene
 from tests.interleavings.stage import Order, Work
@@ -93,6 +93,25 @@ async def recovery_under_two_limits(scene: Scene) -> Sequence[Work]:
     return [scene.turns(reap_workers.turn), scene.handles(EXECUTION_REQUESTED, new), finish]
 
 
+async def restored_claim_and_finish(scene: Scene) -> Sequence[Work]:
+    """A fault has deleted the claim. The worker lives, and names the attempt in its heartbeats until it ends it."""
+    execution = await running(scene)
+    await scene.session.fetch("delete from claim")
+    beat = scene.calls("select from beat($1, $2, array[1], interval '1 day')", scene.worker, execution)
+
+    async def restore(session: Session) -> None:
+        await scene.turns(recover_messages.turn)(session)
+        await scene.calls("update claim set claimed_at = claimed_at - interval '1 hour'")(session)
+        await beat(session)
+
+    return [restore, scene.finishes(execution), restore]
+
+
+async def never_lost(scene: Scene, order: Order) -> None:
+    await completed_once(scene, order)
+    assert await count(scene, "select count(*) from attempt where outcome = 'lost'") == 0
+
+
 async def none_overtakes(scene: Scene, order: Order) -> None:
     await completed_once(scene, order)
     assert await count(scene, OVERTAKEN) == 0
@@ -108,4 +127,5 @@ CASES = (
     case("recovery and cancel of what is lost", recovery_and_cancel),
     case("recovery and finish of what is lost", recovery_and_finish),
     case("recovery under two limits", recovery_under_two_limits, (*LIMITED, ALL)),
+    Case("restored claim and finish", restored_claim_and_finish, never_lost, LIMITED),
 )

@@ -17,7 +17,7 @@ begin
         'labels', coalesce((select jsonb_object_agg(l.key, l.value) from label l where l.execution_id = e.id), '{}'),
         'title', null, 'created_at', instant_text(e.created_at), 'started_at', instant_text(case
             when n.kind = 'workflow' then case when e.status not in ('requested', 'queued') then coalesce(e.since, e.ready_at) end
-            else (select c.claimed_at from claim c where c.worker = e.claim and e.id = any (c.executions) limit 1) end),
+            else (select max(c.claimed_at) from claim c where c.worker = e.claim and e.id = any (c.executions)) end),
         'ended_at', instant_text(e.finished_at),
         'path', '/executions/' || e.id)
     from execution e

@@ -68,6 +68,10 @@ begin
     messages := '{}';
     if v_asking is not null then
         messages := begin_waiting(v_asking, v_asked);
+        -- What an execution waits for may have arrived already. Then the execution does not wait any more: it has freed its slots,
+        -- and stands in its lane or holds a slot for its next attempt. It keeps that place.
+        v_held := (select array_agg(h::held) from unnest(v_held) h where not (h.execution_id = any (v_asking)) or exists (
+            select from execution e where e.id = h.execution_id and e.status = 'waiting'));
     end if;
     messages := messages || settle_moves(v_ended, v_again, v_held);
     if p_claims <> '{}' then -- last, since the events of the ends read the claims

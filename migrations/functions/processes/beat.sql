@@ -24,9 +24,12 @@ begin
     -- The named attempts are subtracted first, by hash. Even for a process with a thousand attempts, usually none is left to look
     -- up.
     select coalesce(array_agg(x order by x), '{}') into v_missing
-    from (select unnest(c.executions) as x from claim c join process w on w.id = c.worker
-          where c.worker = p_process and c.claimed_at < clock_timestamp()
-              - case when c.assigned or w.session is not null then interval '10 seconds' else interval '1 second' end
+    from (select c.x from (select unnest(n.executions) as x, n.claimed_at
+                  < clock_timestamp() - case when n.assigned or w.session is not null then interval '10 seconds'
+                                        else interval '1 second' end as old
+              from claim n join process w on w.id = n.worker where n.worker = p_process) c
+          -- The claim of an earlier attempt stays while it names another attempt that runs. The latest claim counts.
+          group by c.x having bool_and(c.old)
           except select unnest(p_ids)) o
     join execution e on e.id = o.x
     where e.claim = p_process and e.status in ('running', 'canceling');

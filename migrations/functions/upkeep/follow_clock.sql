@@ -6,6 +6,11 @@
 -- - holds that are being released at a rate
 -- - the next calls of poll triggers
 -- - messages in the outbox, with their leases
+-- - records of messages that may be lost: ends, events, and executions that were staged again (live)
+-- - claims, from which the age of an attempt counts
+-- - namespaces without a worker, and routes that are ordered
+-- - calls to subscribers, and subscriptions that are failing
+-- A row that another transaction has locked is left to that transaction.
 -- The instants of executions are left alone: their delays, retries, deadlines and places in line are instants on the database's
 -- clock. A row that was written since the clock went back may be moved, too. Then it is due early, and is looked at once more.
 -- planner: indexes
@@ -32,6 +37,25 @@ begin
         return false;
     end if;
     v_back := v_seen - v_now;
+
+    update untold set since = least(since - v_back, v_now)
+    where ctid = any (array(select ctid from untold where since > v_now for update skip locked));
+    update unmatched set since = least(since - v_back, v_now)
+    where ctid = any (array(select ctid from unmatched where since > v_now for update skip locked));
+    update live set restaged_at = least(restaged_at - v_back, v_now)
+    where ctid = any (array(select ctid from live where restaged_at > v_now for no key update skip locked));
+    update claim set claimed_at = least(claimed_at - v_back, v_now)
+    where ctid = any (array(select ctid from claim where claimed_at > v_now for no key update skip locked));
+    update namespace set away_since = least(away_since - v_back, v_now)
+    where ctid = any (array(select ctid from namespace where away_since > v_now for no key update skip locked));
+    with late as (
+        delete from ordered_route where since > v_now returning queue, since
+    )
+    insert into ordered_route (queue, since) select queue, min(least(since - v_back, v_now)) from late group by queue;
+    update subscription set failing_since = least(failing_since - v_back, v_now)
+    where ctid = any (array(select ctid from subscription where failing_since > v_now for no key update skip locked));
+    update delivery set due_at = greatest(due_at - v_back, v_now)
+    where ctid = any (array(select ctid from delivery where due_at > v_now for update skip locked));
 
     -- The locks of keys come before the rows of breakers, as in a transaction that ends an attempt.
     perform lock_keys(array(

@@ -4,6 +4,9 @@ and ends that were not delivered to their followers.
 
 A message can only be lost with the broker itself (its disk, a purged queue). So the loop handles only queues that are
 empty, oldest executions first, one bounded step in each turn of the loop.
+
+On the same way the loop restores claims of running attempts. Without its claim, an attempt that its worker has lost would
+run for good.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from penstock.store.outbox.queues import (
     EXECUTION_REQUESTED,
     WORKFLOW_STARTED,
 )
+from penstock.store.processes import processes
 from penstock.store.session.database import Session, Transaction
 from penstock_executor.loop_runner import Loop
 
@@ -63,6 +67,8 @@ async def _restage_open(parts: Parts, session: Session, position: UUID) -> UUID 
     empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
     none_started = await parts.transport.depth(WORKFLOW_STARTED) == 0
     age = parts.settings.restage_age
+    if restored := await processes.restore_claims(session, position, BATCH):
+        log.warning("recover_messages.claims_restored", executions=restored)
     async with session.transaction() as tx:
         if none_started:
             await lost_messages.restage_workflows(tx, age, position, BATCH)

@@ -74,6 +74,33 @@ async def test_the_worker_and_the_executor_apply_the_same_retry_policy(house: By
     assert "took longer than its 60 s" in (tried.error or "")
 
 
+async def test_time_of_an_attempt_begins_with_its_latest_claim(house: ByHand) -> None:
+    """Attempt 2 is on the worker of attempt 1, whose claim stays: it names another execution that still runs."""
+    id = await house.running("late.patient")
+    await house.pass_time()
+    await house.rows("update execution set attempt = 2 where id = $1 returning 1", id)
+    await house.rows(
+        "insert into claim (id, worker, executions) values (gen_random_uuid(), $1, array[$2::uuid]) returning 1",
+        *(house.claimer, id),
+    )
+    await house.rows("update process set beat_at = clock_timestamp() returning 1")
+    await end_overdue.turn(house.own, house.own.database.session())
+    assert await house.stands(id) == "running"
+
+
+async def test_attempt_is_not_overdue_when_the_clock_leapt(house: ByHand) -> None:
+    """An hour passes on the clock of the database, and no time for the worker, which sends its next heartbeat."""
+    id = await house.running("late.once")
+    await house.pass_time()
+    await house.rows("update process set beat_at = beat_at - interval '1 hour' returning 1")
+    await house.rows("select from beat($1, array[$2::uuid], array[1], interval '30 s')", house.claimer, id)
+    await end_overdue.turn(house.own, house.own.database.session())
+    assert await house.stands(id) == "running"
+    await house.rows("update cluster set resumed_at = resumed_at - interval '1 hour' returning 1")
+    await end_overdue.turn(house.own, house.own.database.session())
+    assert await house.stands(id) == "timeout", "the time begins again with the leap"
+
+
 async def test_a_late_report_of_the_worker_changes_nothing(house: ByHand) -> None:
     id = await house.running("late.patient")
     await house.later()

@@ -312,10 +312,12 @@ class OverdueAttempt:
 
 OVERDUE = """
 select c.worker, e.id as execution_id, e.attempt, e.failures, t.timeout, d.body::text as definition, p.options::text as options
-from claim c
+-- The claim of an earlier attempt stays while it names another attempt that runs. The time begins with the latest claim. A clock
+-- of the database that leapt ahead looks like a silence of all processes. The time begins again then.
+from (select worker, x, greatest(max(claimed_at), (select resumed_at from cluster)) as claimed_at
+      from claim cross join lateral unnest(executions) x group by 1, 2) c
 join process w on w.id = c.worker and w.state <> 'dead'
-cross join lateral unnest(c.executions) x
-join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
+join execution e on e.id = c.x and e.claim = c.worker and e.status in ('running', 'canceling')
 join definition d on d.id = e.definition_id
 left join payload p on p.execution_id = e.id
 -- An explicit null means no timeout: such an attempt is never overdue.
@@ -333,7 +335,8 @@ order by c.worker, e.id limit $2
 async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAttempt]:
     """Return at most `limit` attempts that have run `longer` seconds beyond their timeout: that of their task in a
     workflow, otherwise of their action, otherwise DEFAULT_ATTEMPT_TIMEOUT. Only attempts of workers with a later
-    heartbeat count: the sweeper decides whether the others were lost with their worker."""
+    heartbeat count: the sweeper decides whether the others were lost with their worker. After a silence of all processes,
+    or a leap of the clock, the time counts from then on. The workers know the time of their attempts themselves."""
     return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))
 
 

@@ -137,6 +137,16 @@ async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> L
     return None
 
 
+RESTORE_CLAIMS = "select restore_claims($1, $2) as restored"
+
+
+async def restore_claims(session: Session, cursor: UUID, limit: int) -> int:
+    """Insert claims of running attempts that no claim of their worker names, among the next `limit` open executions after
+    the id `cursor`. Return their number. The heartbeats of the worker decide then whether it has lost such an attempt."""
+    [row] = await session.fetch(RESTORE_CLAIMS, cursor, limit)
+    return int(row["restored"])
+
+
 DISOWN = """
 update process set locked_at = '-infinity'
 where state <> 'dead' and lock_key is not null and greatest(started_at, locked_at) < to_timestamp($1)

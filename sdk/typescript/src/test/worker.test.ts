@@ -280,6 +280,52 @@ test("second attempt of an execution ends the first one", LIMIT, async (context)
   assert.deepEqual(ends, [{ execution: "1", attempt: 2, outcome: "completed", result: "Error: lost" }]);
 });
 
+for (const [list, reason] of [["lost", "Error: lost"], ["cancel", "Error: cancelled"]] as const) {
+  test(`late answer "${list}" about an attempt does not end the next one of its execution`, LIMIT, async (context) => {
+    const named = signal();
+    const isNext = signal();
+    const [attempt] = taken("1").attempts;
+    let answers = 0;
+    const late: Answer = async (message, session, count) => {
+      const answer = { lost: [], cancel: [], drain: false };
+      if (!message["holding"].some((held: Message) => held["attempt"] === 1 && !held["cancelling"])) return beat(message, session, count)!;
+      named.give();
+      await isNext.promise; // the worker has attempt 2 before it reads this answer about attempt 1
+      answers += 1;
+      return { ...answer, [list]: ["1"] };
+    };
+    const take: Answer = (_m, _s, count) =>
+      count === 1 ? taken("1")
+        : count === 2 ? named.promise.then(() => ({ attempts: [{ ...attempt, attempt: 2 }], drain: false })) : undefined;
+    const first = signal<unknown>();
+    const run = async ({ attempt: number, signal: own }: Run) => {
+      if (number === 1) return new Promise(() => own.addEventListener("abort", () => first.give(own.reason)));
+      isNext.give();
+      while (answers === 0) await sleep(5);
+      await sleep(200, undefined, { signal: own });
+      return 2;
+    };
+    const { ends } = await ended(context, { beat: late, take }, run);
+    assert.equal(String(await first.promise), "Error: lost");
+    assert.deepEqual(ends, [{ execution: "1", attempt: 2, outcome: "completed", result: 2 }]);
+    assert.equal(answers, 1);
+  });
+
+  test(`answer "${list}" about the attempt of a heartbeat ends it`, LIMIT, async (context) => {
+    const aborted = signal<unknown>();
+    const { server } = await gateway(context, {
+      hello,
+      beat: (message, session, count) =>
+        message["holding"].length === 0 ? beat(message, session, count) : sleep(30, { lost: [], cancel: [], drain: false, [list]: ["1"] }),
+      take: (_m, _s, count) => (count === 1 ? taken("1") : undefined),
+      finish: () => ({ lost: [] }),
+      bye: () => ({}),
+    });
+    const run = ({ signal: own }: Run) => new Promise(() => own.addEventListener("abort", () => aborted.give(own.reason)));
+    await working(server, run, async () => assert.equal(String(await aborted.promise), reason));
+  });
+}
+
 test("worker that fails ends its attempts and its heartbeats", LIMIT, async (context) => {
   const aborted = signal<unknown>();
   const take: Answer = (_m, _s, count) => (count === 1 ? taken("1") : sleep(50, { page: "of a proxy" }));

@@ -105,6 +105,23 @@ async def test_a_slot_holder_is_staged_again_whatever_is_on_its_queue(stand: Sta
     assert (await restaged(stand))[0] == {"work.busy": {"holds"}}
 
 
+async def test_instants_that_are_to_come_count_as_old(stand: Stand) -> None:
+    """The clock of the database went back. What was staged again since is not staged once more."""
+    ahead = -timedelta(minutes=50)
+    for status in ("requested", "scheduled"):
+        await stand.add(f"{status} in the step", status, since=ahead)
+        await stand.add(f"{status} now", status, since=timedelta(0))
+        await stand.add(f"{status} again", status, since=ahead, restaged=timedelta(seconds=2))
+    assert (await restaged(stand))[0] == {
+        "execution.requested": {"requested in the step"},
+        "work.default": {"scheduled in the step"},
+    }
+    assert (await restaged(stand))[0] == {}
+    await workflow(stand, "not begun", None, ready=ahead)
+    await workflow(stand, "has just begun", None, ready=timedelta(0))
+    assert await woken(stand) == {"not begun"}
+
+
 async def test_a_backlog_is_gone_round_in_steps(stand: Stand) -> None:
     for name in "abcdefgh":
         await stand.add(name, "requested" if name in "acfh" else "scheduled")

@@ -72,6 +72,19 @@ async def test_a_held_execution_missing_from_two_beats_is_recovered(
     assert (await beat(stand))["missing"] == {"new"}
 
 
+async def test_beat_waits_for_the_answer_of_the_latest_claim(stand: Stand) -> None:
+    """The claim of an earlier attempt stays while it names another execution that runs."""
+    await runs(stand, "again", "beside", attempt=2)
+    await claim(stand, 1, ME, "again", "beside")
+    await claim(stand, 2, ME, "again", ago=timedelta(seconds=5))
+    await stand.sql("update claim set assigned = true where id = $1", UUID(int=2))
+    await process(stand, ME, "me", missing=[stand.ids["again"]])
+    assert (await beat(stand, "beside"))["missing"] == set()
+    await stand.sql("update claim set claimed_at = claimed_at - interval '6 s'")
+    assert (await beat(stand, "beside"))["missing"] == set(), "the beat before did not miss it"
+    assert (await beat(stand, "beside"))["missing"] == {"again"}
+
+
 async def test_a_worker_learns_of_foreign_claims_and_of_cancellations(stand: Stand) -> None:
     await process(stand, ME, "me", state="cordoned", executors='{"kept": {}}', beat="1 hour")
     await runs(stand, "fine")

@@ -116,6 +116,54 @@ async def test_releases_polls_and_messages_move_with_the_clock(stand: Stand) -> 
     assert await minutes(stand, "due_at", "outbox") == [-3, 0, 3]
 
 
+async def test_records_of_lost_messages_move_with_the_clock(stand: Stand) -> None:
+    """Each table has a row from before, one from the step, and one that was written after the latest instant that was noted."""
+    at = "clock_timestamp() + make_interval(mins => $1)"
+    for minute in (-3, 58, 62):
+        await stand.sql(f"insert into untold values (gen_random_uuid(), {at})", minute)
+        await stand.sql(f"insert into unmatched values (gen_random_uuid(), {at})", minute)
+        await stand.sql(f"insert into live values (gen_random_uuid(), {at})", minute)
+        await stand.sql(
+            f"insert into claim values (gen_random_uuid(), gen_random_uuid(), '{{}}', {at})", minute
+        )
+        await stand.sql(f"insert into ordered_route values ($2, {at})", minute, f"work.{minute}")
+        await stand.sql(
+            f"insert into namespace (name, action, kind, queue, away_since) values ($2, 'a.b', 'action', 'work.x', {at})",
+            *(minute, f"public::a::{minute}"),
+        )
+        await stand.sql(
+            "insert into subscription (name, url, statuses, created_by, failing_since)"
+            f" values ($2, 'http://a.example', '{{}}', 'ada', {at})",
+            *(minute, f"s{minute}"),
+        )
+        await stand.sql(
+            f"insert into delivery (id, subscription, body, due_at) values (gen_random_uuid(), $2, '', {at})",
+            *(minute, f"s{minute}"),
+        )
+    await ahead(stand, 3600)
+    assert await follow(stand)
+    for column, table in (
+        ("since", "untold"),
+        ("since", "unmatched"),
+        ("restaged_at", "live"),
+        ("claimed_at", "claim"),
+        ("since", "ordered_route"),
+        ("away_since", "namespace where away_since is not null"),
+        ("failing_since", "subscription"),
+    ):
+        assert await minutes(stand, column, table) == [-3, -2, 0], table
+    assert await minutes(stand, "due_at", "delivery") == [-3, 0, 2]
+
+
+async def test_row_in_another_transaction_is_not_waited_for(stand: Stand) -> None:
+    """The other transaction holds the row, and then needs what the comparison has locked."""
+    await stand.sql("insert into live values (gen_random_uuid(), clock_timestamp() + interval '1 hour')")
+    await ahead(stand, 3600)
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select from live for update")
+        assert await follow(stand)
+
+
 async def test_replica_that_compares_at_this_moment_is_not_waited_for(stand: Stand) -> None:
     await follow(stand)
     await ahead(stand, 3600)
