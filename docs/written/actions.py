@@ -43,8 +43,12 @@ $ penstock run bank.pay customer=ada order=7 --wait
 ```
 
 The parameters are those of the function, checked by their annotations; a default makes one optional. An `async def` runs in the
-worker's event loop, a `def` in a thread. In YAML the same options stand beside `function`, `command`, `url` or `image`
-([packs](packs.md)).
+worker's event loop, a `def` in a thread. A default that is a list, dict, set, dataclass or model is copied for each execution. In YAML
+the same options stand beside `function`, `command`, `url` or `image` ([packs](packs.md)).
+
+A result is what JSON keeps of it: a dataclass with all its fields, a pydantic model with its aliases, an enum as its value, a datetime
+as ISO 8601. Parameters and payloads from Python are converted in the same way. What JSON cannot represent is
+[refused](errors/ResultNotStorable.md).
 
 ## Options of an action
 
