@@ -43,8 +43,13 @@ $ penstock run bank.pay customer=ada order=7 --wait
 ```
 
 The parameters of the action are the parameters of the function, and are checked against its annotations. A parameter with a default is
-optional. An `async def` function runs in the event loop of the worker, and a `def` function in a thread. In YAML, write the same options
-beside `function`, `command`, `url` or `image` ([packs](packs.md)).
+optional. A default that is a list, dict, set, dataclass or model is copied for each execution. An `async def` function runs in the
+event loop of the worker, and a `def` function in a thread. In YAML, write the same options beside `function`, `command`, `url` or
+`image` ([packs](packs.md)).
+
+A result is stored as JSON: a dataclass with all its fields, a pydantic model with its aliases, an enum as its value, a datetime
+as ISO 8601. Parameters and payloads from Python are converted in the same way. A value that JSON cannot represent is
+[refused](errors/ResultNotStorable.md).
 
 ## Options of an action
 

@@ -10,11 +10,15 @@ import json
 import os
 import sys
 import traceback
+from codecs import register_error
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
+
+from penstock.language.terms.visible_text import json_escapes
 
 if TYPE_CHECKING:
     import typer
@@ -195,6 +199,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if sys.stdout is None:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
             raise _unwritable("it is closed")
+        _escape_what_has_no_encoding()
         if arguments == ["--version"]:
             print_version()
             _flush()
@@ -219,6 +224,14 @@ def main(words: Sequence[str] | None = None) -> None:
         _explain(_unwritable(error.strerror or str(error)) if _output_refuses(error) else error)
     except Exception as error:
         _explain(error)
+
+
+def _escape_what_has_no_encoding() -> None:
+    """Write characters that the encoding of standard output does not have as JSON escapes. A locale with ASCII or Latin-1
+    is common in cron and in pipes, and a command must not fail after it has done its work."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        register_error("penstock.json", json_escapes)
+        sys.stdout.reconfigure(errors="penstock.json")
 
 
 def _output_refuses(error: OSError) -> bool:

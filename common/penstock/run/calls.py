@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from penstock.errors import ClaimLost, DefinitionError
 from penstock.run.batch_calls import batch_outcome, items_of
 from penstock.run.context import CURRENT
 from penstock.run.event_loop import run_to_end
+from penstock.run.forked_process import end_forked_process
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.raised_by_code import ends_from_outside
 from penstock.run.task_executors import Run
@@ -21,8 +23,16 @@ async def call(run: Run) -> Outcome:
 
     Raises CancelledError only if the calling task was cancelled, and ClaimLost only for a durable function. Whatever
     else the action raises is a failure, also CancelledError, GeneratorExit and SystemExit. SystemExit in a task that the
-    action started ends the action.
+    action started ends the action. A process that the action forked ends when it returns from the function.
     """
+    process = os.getpid()
+    outcome = await _called(run)
+    if os.getpid() != process:
+        end_forked_process(outcome)
+    return outcome
+
+
+async def _called(run: Run) -> Outcome:
     token = CURRENT.set(run)
     task = run.task = asyncio.current_task()
     arguments = None
@@ -53,7 +63,15 @@ async def call(run: Run) -> Outcome:
 
 def call_plain(run: Run) -> Outcome:
     """Call the function of the run's action in this thread, and block until it returns. A coroutine function gets its
-    own event loop."""
+    own event loop. A process that the action forked ends when it returns from the function."""
+    process = os.getpid()
+    outcome = _called_plain(run)
+    if os.getpid() != process:
+        end_forked_process(outcome)
+    return outcome
+
+
+def _called_plain(run: Run) -> Outcome:
     if run.action.is_coroutine:
         return _call_in_loop(run)
     token = CURRENT.set(run)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import orjson
-from pydantic import BaseModel
 
 from penstock.bounds import PAYLOAD_CAP
 from penstock.errors import ResultNotStorable
-from penstock.run import json_integers
+from penstock.run import json_integers, python_values
 
 RESULT_LIMIT = PAYLOAD_CAP
 """The maximum size of a result where no setting says another one, in bytes of JSON."""
@@ -35,8 +32,8 @@ def encode(value: object, limit: int = RESULT_LIMIT, label: str = RESULT) -> byt
     if value is None:
         return NULL
     try:
-        encoded = orjson.dumps(value, default=_model)
-    except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
+        encoded = python_values.to_json(value)
+    except TypeError as error:
         raise ResultNotStorable(f"{label} is not JSON: {error}", hint=_HINT) from None
     # orjson writes NaN and Infinity as null. Only a result with a null can have lost a number that way.
     if NULL in encoded and any(isinstance(x, float) and not math.isfinite(x) for x in _leaves(value)):
@@ -81,25 +78,15 @@ def _within(encoded: bytes, limit: int, label: str = RESULT) -> bytes:
     return encoded
 
 
-def _model(value: object) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    raise TypeError(f"{type(value).__qualname__} is not JSON")
-
-
 def _leaves(value: object) -> Iterator[object]:
     """Yield every scalar inside `value`, keys included, without recursion."""
     pending = [value]
     while pending:
-        node = pending.pop()
+        node = python_values.opened(pending.pop())
         if isinstance(node, Mapping):
             pending.extend(node)
             pending.extend(node.values())
         elif isinstance(node, list | tuple):
             pending.extend(node)
-        elif isinstance(node, BaseModel):
-            pending.append(node.model_dump(mode="json"))
-        elif dataclasses.is_dataclass(node) and not isinstance(node, type):
-            pending.extend(getattr(node, field.name) for field in dataclasses.fields(node))
         else:
             yield node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -123,3 +124,17 @@ def test_output_that_takes_nothing_is_named(words: str, where: str, reason: str,
     assert ran.stderr.startswith(f"error: standard output cannot be written: {reason}")
     assert "doctor" not in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_output_escapes_what_its_encoding_does_not_have(encoding: str, options: list[str]) -> None:
+    word = "Zürich \u2713 \U0001f600"
+    ran = subprocess.run(
+        [sys.executable, "-m", "penstock", "test", "payload.word", f"word={word}", *options],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    printed = json.loads(ran.stdout.decode(encoding))
+    assert (printed["value"] if options else printed) == word

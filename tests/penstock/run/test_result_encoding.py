@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from enum import Enum
+from functools import cached_property
 from uuid import UUID
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, TypeAdapter
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from penstock.errors import ResultNotStorable
 from penstock.run import result_encoding
@@ -120,3 +123,71 @@ def test_whatever_is_stored_comes_back_or_is_refused(value: object) -> None:
         return
     assert result_encoding.check(encoded) == encoded
     assert b"NaN" not in encoded or "NaN" in repr(value)
+
+
+class Customer(BaseModel):
+    customer_id: int = Field(alias="customerId")
+
+
+@pydantic_dataclass
+class Parcel:
+    parcel_id: int = Field(alias="parcelId")
+
+
+@dataclass
+class Record:
+    name: str
+    _revision: int = 0
+
+    @cached_property
+    def label(self) -> str:
+        return self.name.upper()
+
+
+class Unknown(BaseModel):
+    value: object
+
+
+class NotFinite(Enum):
+    NAN = float("nan")
+    SEVERAL = (1.0, float("inf"))
+
+
+def test_model_has_the_aliases_of_its_schema() -> None:
+    value = {"customer": Customer(customerId=7), "parcels": [Parcel(parcelId=8)]}
+    assert result_encoding.encode(value) == b'{"customer":{"customerId":7},"parcels":[{"parcelId":8}]}'
+    assert "customerId" in TypeAdapter(Customer).json_schema(mode="serialization")["properties"]
+
+
+def test_dataclass_has_all_of_its_fields_and_nothing_else() -> None:
+    record = Record("ada", 3)
+    assert record.label == "ADA"
+    assert result_encoding.encode([record]) == b'[{"name":"ada","_revision":3}]'
+
+
+@pytest.mark.parametrize("value", [NotFinite.NAN, [NotFinite.NAN], {"a": NotFinite.SEVERAL}, Record])
+def test_enum_of_nan_and_class_are_refused(value: object) -> None:
+    with pytest.raises(ResultNotStorable):
+        result_encoding.encode(value)
+
+
+def test_offset_with_seconds_keeps_its_instant() -> None:
+    before_standard_time = datetime(1900, 1, 1, tzinfo=timezone(timedelta(hours=5, minutes=53, seconds=28)))
+    text = orjson.loads(result_encoding.encode(before_standard_time))
+    assert datetime.fromisoformat(text) == before_standard_time
+    plain = [datetime(2030, 1, 1), datetime(2030, 1, 1, tzinfo=UTC), date(2030, 1, 1), time(1, 2, 3, 4)]
+    assert result_encoding.encode(plain) == orjson.dumps(plain)
+
+
+def test_value_inside_a_model_is_named_by_the_refusal() -> None:
+    with pytest.raises(ResultNotStorable, match="Unable to serialize unknown type: <class 'object'>"):
+        result_encoding.encode(Unknown(value=object()))
+
+
+@pytest.mark.filterwarnings("error")
+def test_coroutine_that_was_not_awaited_is_named() -> None:
+    async def later() -> int:
+        return 1
+
+    with pytest.raises(ResultNotStorable, match="it is a coroutine, which was not awaited"):
+        result_encoding.encode(later())

@@ -168,3 +168,37 @@ def of_a_batch(items: list[Item[int]]) -> list[int | Exception]:
         item.log(f"item {item.input}")
         item.cost(tokens=item.input)
     return [ValueError("no two") if item.input == 2 else 2 * item.input for item in items]
+
+
+def fork_and_return(status: int | None = None) -> str:
+    """Fork a process that returns from the function, as the action does. With a status it exits instead."""
+    if (pid := os.fork()) == 0:
+        print("printed by the forked process")
+        if status is not None:
+            sys.exit(status)
+        return "forked"
+    _, ended = os.waitpid(pid, 0)
+    return f"ended with {os.waitstatus_to_exitcode(ended)}"
+
+
+def fork_and_raise() -> str:
+    if (pid := os.fork()) == 0:
+        raise ValueError("in the forked process")
+    _, ended = os.waitpid(pid, 0)
+    return f"ended with {os.waitstatus_to_exitcode(ended)}"
+
+
+async def fork_in_a_coroutine() -> str:
+    return fork_and_return()
+
+
+def publish_from_a_fork() -> str:
+    read, write = os.pipe()
+    if os.fork() == 0:
+        try:
+            current().sync.publish("shop.sold", {})
+        except Exception as error:
+            os.write(write, type(error).__name__.encode())
+        os._exit(0)
+    os.close(write)
+    return os.read(read, 100).decode()

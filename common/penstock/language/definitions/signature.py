@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass
 from types import UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
@@ -18,6 +21,7 @@ from penstock.errors import InvalidInput
 from penstock.language.definitions.durable_functions import context_parameter
 from penstock.language.schemas import parameters_schema, schema_of_type
 from penstock.language.schemas.secrets import is_secret_at
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.terms.options import Wrong, did_you_mean, problems
 from penstock.language.terms.sources import Source
 from penstock.run.batch_item import Item
@@ -87,7 +91,8 @@ def signature_of(
         raise source.wrong(f"action {ref}: {error}", error.hint) from None
     for name, default in defaults.items():
         _show_default(schema["properties"][name], default)
-    return Signature(schema, result, _binder(adapter, schema, ref), durable=context is not None)
+    bind = _with_fresh_defaults(_binder(adapter, schema, ref), defaults)
+    return Signature(schema, result, bind, durable=context is not None)
 
 
 _ITEMS = "Write def embed(items: list[Item[Text]]) -> list[float], where Text is a dataclass, a model or a TypedDict."
@@ -189,9 +194,40 @@ def _show_default(schema: dict[str, Any], default: Any) -> None:
     if schema.get("secret") or schema.get("writeOnly"):
         return
     try:
-        schema["default"] = to_jsonable_python(default)
-    except Exception:  # a default that is not JSON is left out of the schema; the function itself applies it
+        shown = to_jsonable_python(default)
+        check_value(shown)
+        schema["default"] = shown
+    except (
+        Exception
+    ):  # a default that cannot be stored is left out of the schema; the function itself applies it
         schema.pop("default", None)
+
+
+_MUTABLE = (list, dict, set, bytearray, deque, BaseModel)
+
+
+def _with_fresh_defaults(bind: Bind, defaults: Mapping[str, Any]) -> Bind:
+    """Return `bind` with a copy of each default that code can change. Python creates a default once, so what one
+    execution puts into it would be seen by the next one. A default that cannot be copied is left to the function."""
+    mutable: dict[str, Any] = {}
+    for name, default in defaults.items():
+        is_object = is_dataclass(default) and not isinstance(default, type)
+        if isinstance(default, _MUTABLE) or is_object:
+            with suppress(Exception):
+                mutable[name] = copy.deepcopy(
+                    default
+                )  # the function may also be called by other code, which changes it
+    if not mutable:
+        return bind
+
+    def bind_with_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
+        bound = bind(params)
+        for name, default in mutable.items():
+            if name not in bound:
+                bound[name] = copy.deepcopy(default)
+        return bound
+
+    return bind_with_defaults
 
 
 def _binder(adapter: TypeAdapter[Any], schema: Mapping[str, Any], ref: str) -> Bind:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
-from pydantic import BaseModel
 
 from penstock.bounds import DEPTH_CAP, PAYLOAD_CAP
 from penstock.errors import InvalidInput
 from penstock.language.terms.options import dotted
 from penstock.language.terms.sources import Location
+from penstock.run import python_values
 
 _HINT = "Send JSON: objects with text keys, arrays, text, finite numbers, booleans, null."
 
@@ -25,8 +24,8 @@ def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value
     or nests deeper than DEPTH_CAP. InvalidInput is also raised for NUL, NaN, Infinity, and an integer of more than 64
     bits."""
     try:
-        encoded = orjson.dumps(value, default=_model, option=orjson.OPT_SORT_KEYS)
-    except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
+        encoded = python_values.to_json(value, orjson.OPT_SORT_KEYS)
+    except TypeError as error:
         raise _unfit(value, what, str(error)) from None
     if len(encoded) > cap:
         raise InvalidInput(
@@ -47,12 +46,6 @@ def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value
     if encoded.count(b"[") + encoded.count(b"{") > DEPTH_CAP and _is_too_deep(orjson.loads(encoded)):
         raise InvalidInput(f"{what} nests deeper than {DEPTH_CAP} levels", hint="Flatten it.")
     return encoded
-
-
-def _model(value: object) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    raise TypeError(f"{type(value).__qualname__} is not JSON")
 
 
 def _unfit(value: object, label: str, reason: str) -> InvalidInput:
@@ -89,8 +82,8 @@ def _has_nul(leaf: object) -> bool:
 
 def _not_json(leaf: object) -> bool:
     try:
-        orjson.dumps(leaf)
-    except (TypeError, ValueError):
+        python_values.to_json(leaf)
+    except TypeError:
         return True
     return False
 
@@ -104,11 +97,11 @@ def _leaves(value: object) -> Iterator[tuple[Location, object]]:
     """Yield every scalar inside `value` with its location, keys included, without recursion."""
     pending: list[tuple[Location, object]] = [((), value)]
     while pending:
-        place, node = pending.pop()
-        if isinstance(node, BaseModel):
-            node = node.model_dump(mode="json")
-        elif dataclasses.is_dataclass(node) and not isinstance(node, type):
-            node = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+        place, leaf = pending.pop()
+        try:
+            node = python_values.opened(leaf)
+        except (TypeError, ValueError):  # a model with a field that is not JSON
+            node = object()
         if isinstance(node, Mapping):
             for key, inner in node.items():
                 yield place, key if isinstance(key, str) else object()  # any other key is not JSON

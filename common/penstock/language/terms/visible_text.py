@@ -32,6 +32,16 @@ def visible_json(document: str) -> str:
     return _UNESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
+def json_escapes(error: UnicodeError) -> tuple[str, int]:
+    """Return the escapes of the characters that an encoding does not have, so that JSON stays JSON. It is a handler for
+    `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    codes = (int.from_bytes(units[index : index + 2]) for index in range(0, len(units), 2))
+    return "".join(f"\\u{code:04x}" for code in codes), error.end
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

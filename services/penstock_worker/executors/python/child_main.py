@@ -80,7 +80,12 @@ def _log(outgoing: ChildOutgoing, limit: int, item: int | None = None) -> RunLog
     """Return a log for the worker, which masks secrets. The log gets the pieces of an unfinished line as they are."""
 
     def send(stream: str, text: str) -> None:
-        outgoing.send_frame(frames.log_frame(stream, text, item))
+        if outgoing.is_forked:
+            os.write(
+                1 if stream == "stdout" else 2, text.encode(errors="replace")
+            )  # the worker reads these pipes
+        else:
+            outgoing.send_frame(frames.log_frame(stream, text, item))
 
     return RunLog(lambda stream, line: send(stream, f"{line}\n"), limit, pieces=send)
 

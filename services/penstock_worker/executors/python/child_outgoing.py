@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -24,12 +25,18 @@ class ChildOutgoing:
         """Create it for one attempt. A request has at most `limit` bytes of JSON."""
         self._channel = channel
         self._limit = limit
+        self._process = os.getpid()
         self._numbers = itertools.count()
         self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._is_reading = False
         self._is_over = False
         self._answers: dict[int, dict[str, Any]] = {}
+
+    @property
+    def is_forked(self) -> bool:
+        """True in a process that the action forked. Its frames would be taken for those of its parent."""
+        return os.getpid() != self._process
 
     def send_frame(self, frame: bytes) -> None:
         """Send a frame to the worker, never in the middle of a frame of another thread."""
@@ -51,6 +58,11 @@ class ChildOutgoing:
 
     def ask(self, request: Request, item: int | None = None) -> Any:
         """Carry out a request, that of the item at this place in a batch, or else that of the attempt."""
+        if self.is_forked:
+            raise OutsideRun(
+                "a process that the action forked has no way to the worker",
+                hint="Publish and start in the process of the action itself.",
+            )
         number = next(self._numbers)
         frame = frames.request_frame(number, request, item)
         if len(frame) > self._limit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any
@@ -166,3 +167,44 @@ def test_binding_one_parameter_does_no_more_than_validate_it() -> None:
     assert bound == params
     assert bound is not params
     assert isinstance(one, Action)
+
+
+class Options(BaseModel):
+    words: list[str] = []
+
+
+@dataclass
+class Settings:
+    words: list[str] = field(default_factory=list)
+
+
+def test_execution_does_not_see_what_another_put_into_a_default() -> None:
+    marker = object()
+
+    @action
+    def collects(
+        a: list[int] = [],  # noqa: B006 (the default that the test is about)
+        b: dict[str, list[int]] = {"x": []},  # noqa: B006
+        c: Options = Options(),
+        d: Settings = Settings(),
+        e: object = marker,
+    ) -> list[object]:
+        a.append(1)
+        b["x"].append(1)
+        c.words.append("x")
+        d.words.append("x")
+        return [len(a), len(b["x"]), len(c.words), len(d.words), e is marker]
+
+    assert collects.function is not None
+    first = collects.function(**collects.bind({}))
+    assert collects.function(**collects.bind({})) == first == [1, 1, 1, 1, True]
+    assert collects.bind({"a": [5]})["a"] == [5]
+
+
+@pytest.mark.parametrize("default", [float("nan"), float("-inf"), "\0", "\ud800", 2**64])
+def test_default_that_cannot_be_stored_is_left_to_the_function(default: Any) -> None:
+    @action
+    def scaled(by: Any = default) -> None: ...
+
+    assert scaled.parameters_schema["properties"]["by"] == {}
+    assert scaled.bind({}) == {}

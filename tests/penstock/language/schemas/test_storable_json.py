@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from penstock.errors import InvalidInput
 from penstock.language.schemas import DEPTH_CAP, check_value
@@ -137,3 +137,38 @@ def test_a_value_comes_back_as_it_was_or_is_refused(value: Any) -> None:
 def test_value_that_is_itself_no_number_has_no_place() -> None:
     with pytest.raises(InvalidInput, match=r"^the answer is NaN or Infinity"):
         check_value(math.nan, what="the answer")
+
+
+class Customer(BaseModel):
+    customer_id: int = Field(alias="customerId")
+
+
+class Unknown(BaseModel):
+    value: object
+
+
+class NotFinite(enum.Enum):
+    NAN = math.nan
+
+
+@dataclass
+class Record:
+    name: str
+    _revision: int = 0
+
+
+def test_object_is_stored_as_its_schema_and_its_fields_say() -> None:
+    value = {"customer": Customer(customerId=7), "record": Record("ada", 3)}
+    assert check_value(value) == b'{"customer":{"customerId":7},"record":{"_revision":3,"name":"ada"}}'
+
+
+def test_place_of_nan_in_an_enum_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"the value at rates\[1\] is NaN or Infinity"):
+        check_value({"rates": [1.0, NotFinite.NAN]})
+
+
+def test_place_of_a_model_that_is_not_json_is_named() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"the value at a\[0\] is not JSON: Unable to serialize unknown type"
+    ):
+        check_value({"a": [Unknown(value=object())]})

@@ -337,3 +337,22 @@ def test_invalid_frames_of_a_batch_are_refused() -> None:
             frames.outcome_of(kind, body[:cut])
     with pytest.raises(ValueError, match="frame of their own"):
         frames.outcome_of(frames.OUTCOME, b'{"kind": "batch"}')
+
+
+async def test_forked_process_does_not_answer_for_its_parent() -> None:
+    executor = ProcessExecutor(capacity=1)
+    run, lines = run_of(victims.fork_and_return)
+    assert (await attempt(executor, run)).result == "ended with 0"
+    assert ("stdout", "printed by the forked process") in lines
+    assert (await _do(executor, victims.fork_and_return, status=3)).result == "ended with 3"
+    assert (await _do(executor, victims.fork_in_a_coroutine)).result == "ended with 0"
+    run, lines = run_of(victims.fork_and_raise)
+    assert (await attempt(executor, run)).result == "ended with 1"
+    assert ("stderr", "ValueError: in the forked process") in lines
+    for thing, name in [(1, "int"), ("x", "str"), ([], "list")]:
+        assert (await _do(executor, victims.describe, thing=thing)).result == name
+    await executor.close(0)
+
+
+async def test_forked_process_sends_no_requests(executor: ProcessExecutor) -> None:
+    assert (await _do(executor, victims.publish_from_a_fork)).result == "OutsideRun"

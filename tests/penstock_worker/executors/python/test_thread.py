@@ -93,3 +93,30 @@ def test_a_function_that_hangs_does_not_keep_the_worker_from_ending() -> None:
 
 def _thread() -> str:
     return threading.current_thread().name
+
+
+FORKS = """
+import asyncio
+from penstock.run.task_executors import attempt
+from penstock_worker.executors.python.async_ import AsyncExecutor
+from penstock_worker.executors.python.thread import ThreadExecutor
+from tests.penstock_worker.executors import victims
+from tests.penstock_worker.executors.runs import run_of
+
+async def main():
+    executor = ThreadExecutor(capacity=1)
+    print((await attempt(executor, run_of(victims.fork_and_return)[0])).result)
+    print((await attempt(executor, run_of(victims.fork_and_return, {"status": 3})[0])).result)
+    await executor.close(0)
+    print((await attempt(AsyncExecutor(), run_of(victims.fork_in_a_coroutine)[0])).result)
+
+asyncio.run(main())
+"""
+
+
+def test_forked_process_ends_when_it_returns() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=60
+    )
+    ends = [line for line in ran.stdout.splitlines() if line.startswith("ended")]
+    assert ends == ["ended with 0", "ended with 3", "ended with 0"]
