@@ -31,6 +31,7 @@ class References:
         self._store.open()
         self._own = hidden_forms(credentials(settings))
         self._own_encoded = tuple(form.encode() for form in self._own)
+        self._shortest_own = min(map(len, self._own_encoded), default=0)
         self.limit = self._cap if self._store.url is None else max(self._cap, self._store.cap)
         """The maximum size of a result, in bytes."""
 
@@ -76,7 +77,7 @@ class References:
         encoded = outcome.result_json
         if encoded is None or outcome.carry or outcome.inquiry:
             return True
-        return any(form in encoded for form in self._own_encoded)
+        return len(encoded) >= self._shortest_own and any(form in encoded for form in self._own_encoded)
 
     async def put_away(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
         """Return an outcome without secrets, and with a reference for a result that is too large for the database.

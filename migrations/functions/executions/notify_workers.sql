@@ -7,13 +7,22 @@
 create or replace function notify_workers(p_assigned assignment[], p_queue text) returns message[]
 language plpgsql
 as $$
+declare
+    v_assigned assignment;
+    v_text text;
+    v_sent text;
 begin
     if not (pg_try_advisory_xact_lock(7, -5) or pg_try_advisory_xact_lock(7, -6) or pg_try_advisory_xact_lock(7, -7)) then
         return array(select (0, 'assigned.' || a.worker, '{}')::message from unnest(p_assigned) a);
     end if;
-    perform pg_notify(a.channel, case when octet_length(t.text) < 7900 then t.text else json_build_object('claim', a.claim)::text end)
-    from unnest(p_assigned) a cross join lateral (
-        select json_build_object('claim', a.claim, 'queue', p_queue, 'claimed', a.attempts,
-            'at', extract(epoch from clock_timestamp()))::text) t (text);
+    -- Assignments run no query, which `perform` would.
+    foreach v_assigned in array p_assigned loop
+        v_text := json_build_object('claim', v_assigned.claim, 'queue', p_queue, 'claimed', v_assigned.attempts,
+            'at', extract(epoch from clock_timestamp()))::text;
+        if octet_length(v_text) >= 7900 then
+            v_text := json_build_object('claim', v_assigned.claim)::text;
+        end if;
+        v_sent := pg_notify(v_assigned.channel, v_text);
+    end loop;
     return '{}';
 end $$;

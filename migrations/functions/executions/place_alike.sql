@@ -20,6 +20,9 @@ language plpgsql security definer
 as $$
 declare
     v_actor constant text := current_setting('application_name');
+    -- An assignment to these runs no query, which `perform` would.
+    v_moves text;
+    v_checked text;
     v_size constant integer := cardinality(p_ids);
     v_role constant jsonb := submitting_role();
     v_kind text;
@@ -44,12 +47,14 @@ begin
             null, p_origins, array_fill(p_priority, array[v_size]), null, null, null, null, null, true) s;
         return;
     end if;
-    perform check_ids(p_ids);
+    v_checked := check_ids(p_ids);
     stale := false;
     existing := '{}';
     conflicts := '{}';
-    if v_ordered and exists (select from backlog where queue = v_queue) then
-        p_assigns := false; -- the backlog comes first
+    if v_ordered then
+        if exists (select from backlog where queue = v_queue) then
+            p_assigns := false; -- the backlog comes first
+        end if;
     end if;
     if v_size = 1 then
         v_origin := p_origins[1]::jsonb;
@@ -63,7 +68,7 @@ begin
     if p_assigns then
         v_permits := take_permits(v_queue, p_definition, v_size);
     end if;
-    perform set_config('penstock.moves', 'written', true);
+    v_moves := set_config('penstock.moves', 'written', true);
     with takers as materialized (
         select worker, channel, actor, coalesce(claim, gen_random_uuid()) as claim, coalesce(holder, worker) as listener
         from unnest(v_permits) group by worker, channel, actor, claim, holder
@@ -109,7 +114,7 @@ begin
                 null, null, null, null, null, (d.origin -> 'trace')::text)) as attempts
             from written w join placed d on d.id = w.id join takers t on t.worker = w.worker group by t.listener, t.channel, t.claim) x)
     into messages, v_assigned;
-    perform set_config('penstock.moves', '', true);
+    v_moves := set_config('penstock.moves', '', true);
     if v_assigned is not null then
         messages := messages || notify_workers(v_assigned, v_queue);
     end if;

@@ -3,7 +3,7 @@
 -- the function places `p_most` new permits, minus the missing ones. Only an active worker gets permits. With `p_behind`, none are
 -- placed while a message of the queue waits in the outbox. `withdrawn` is the number of deleted permits, and `placed` the number
 -- of new ones.
--- planner: indexes
+-- planner: indexes_planned_once
 create or replace function renew_permits(
     p_worker uuid, p_queue text, p_channel text, p_definitions integer[], p_expected integer, p_most integer, p_behind boolean,
     out withdrawn integer, out placed integer

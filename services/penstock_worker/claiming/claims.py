@@ -3,7 +3,6 @@ the inbox."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -272,9 +271,9 @@ class OpenClaims:
         """Return the claims with unreported attempts."""
         return list(self._left)
 
-    def open(self, claim: UUID, size: int) -> None:
-        """Add a claim of `size` attempts."""
-        self._left[claim] = self._left.get(claim, 0) + size
+    def open(self, claim: UUID) -> None:
+        """Add an attempt to a claim, which may be new."""
+        self._left[claim] = self._left.get(claim, 0) + 1
 
     def keep(self, claim: UUID) -> None:
         """Keep the row of a claim. By this row, one of its attempts is later noticed as lost and taken back."""
@@ -375,9 +374,8 @@ class Claiming:
         self._publisher.publish(claimed.staged)
 
     def _hold(self, claimed: Claimed) -> None:
-        for claim, size in Counter(attempt.claim for attempt in claimed.attempts).items():
-            self.open_claims.open(claim, size)
         for attempt in claimed.attempts:
+            self.open_claims.open(attempt.claim)
             batch = self._batches.join(attempt)
             self._slots.take(attempt.event.execution_id, attempt.event.attempt, batch)
 

@@ -281,6 +281,8 @@ class Permits:
 
     def _lacks(self, queue: str) -> bool:
         """Return whether at most a quarter of the wanted permits are left."""
+        if self._routes[queue].out > MOST // 4:
+            return False  # no more than MOST are wanted
         target = self._wanted(queue)
         return target > 0 and self._routes[queue].out <= target // 4
 

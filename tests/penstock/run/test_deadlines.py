@@ -4,10 +4,12 @@ import asyncio
 import gc
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from penstock.run.deadlines import deadlines
+from penstock.run.deadlines import TICK, deadlines
 
 
 async def test_a_deadline_cancels_its_task_and_no_other() -> None:
@@ -30,6 +32,46 @@ async def test_a_deadline_that_was_lifted_does_nothing() -> None:
     deadlines().lift(deadline)
     await asyncio.sleep(0.15)
     assert not deadline.expired
+
+
+async def test_deadlines_far_off_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, limits = asyncio.get_running_loop(), deadlines()
+    timers: list[float] = []
+    plain = loop.call_later
+
+    def counting(
+        delay: float, callback: Callable[..., object], *args: Any, **options: Any
+    ) -> asyncio.TimerHandle:
+        if getattr(callback, "__self__", None) is limits:
+            timers.append(delay)
+        return plain(delay, callback, *args, **options)
+
+    monkeypatch.setattr(loop, "call_later", counting)
+    for _ in range(3):
+        deadline = limits.watch(30)
+        await asyncio.sleep(2 * TICK)
+        limits.lift(deadline)
+    assert len(timers) == 1
+
+
+async def test_an_earlier_deadline_expires_before_a_later_one() -> None:
+    async def held(seconds: float) -> str:
+        deadline = deadlines().watch(seconds)
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            return f"{seconds} expired: {deadline.expired}"
+        finally:
+            deadlines().lift(deadline)
+        return "returned"
+
+    late = asyncio.create_task(held(20))
+    await asyncio.sleep(0)
+    assert await held(0.02) == "0.02 expired: True"
+    assert await held(0.01) == "0.01 expired: True"
+    assert not late.done()
+    late.cancel()
+    assert await late == "20 expired: False"
 
 
 def test_a_loop_that_is_gone_takes_its_deadlines_along() -> None:
