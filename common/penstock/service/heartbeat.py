@@ -110,9 +110,7 @@ class Heartbeat:
 
     def _run(self) -> None:
         try:
-            # The loop of the process, uvloop in services, takes less CPU than the default for each notification.
-            with asyncio.Runner(loop_factory=type(self._loop)) as runner:
-                runner.run(self._beat())
+            asyncio.run(self._beat())
         except BaseException as error:
             self._call(self._failed, f"{type(error).__name__}: {error}")
             raise
