@@ -84,7 +84,7 @@ async def test_it_sees_dead_letters_and_messages_that_were_not_sent(house: Insta
         "insert into outbox (queue, ids, created_at) values ('event.created', '{}', now() - interval '1 hour')"
     )
     found = await findings()
-    assert "dead-letters list" in found["dead letters"]["fix"]
+    assert "dead-letters counts" in found["dead letters"]["fix"]
     assert found["outbox event.created"]["state"] == "warning"
     await house.rows(
         "insert into outbox (queue, ids, created_at) values ('event.received', '{}', now() - interval '1 hour')"
