@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Mapping
@@ -231,6 +232,67 @@ def test_parameter_that_its_function_changes_is_computed(tmp_path: Path) -> None
         function = f"def go(crate):\n    {change}\n    chain(one.s(crate), two.s()).delay()\n"
         _, starts = started(tmp_path / str(number), function)
         assert len(starts) == 1, change
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        "from depot import x",
+        "try:\n        load()\n    except ValueError as x:\n        pass",
+        "match load():\n        case [*x]:\n            pass",
+        "match load():\n        case {'a': 1, **x}:\n            pass",
+        "match load():\n        case int() as x:\n            pass",
+        "def x(): ...",
+    ],
+)
+def test_parameter_that_another_statement_binds_is_computed(tmp_path: Path, binding: str) -> None:
+    function = f"def go(x=1):\n    {binding}\n    chain(one.s(x), two.s()).delay()\n"
+    project, starts = started(tmp_path, function)
+    assert project.workflows["go_flow"]["parameters"] == {"x": {"required": True}}
+    assert len(starts) == 1
+
+
+def test_parameter_of_lambda_hides_that_of_its_function(tmp_path: Path) -> None:
+    function = "def go(x=1):\n    run(lambda x: chain(one.s(x), two.s()).delay())\n"
+    project, starts = started(tmp_path, function)
+    assert project.workflows["go_flow"]["parameters"] == {"x": {"required": True}}
+    assert len(starts) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["fill(x)", "same = x\n    same['a'] = 2", "y = x.pop('a')", "for y in x.values():\n        y.clear()"],
+)
+def test_default_that_other_code_may_change_is_computed(tmp_path: Path, change: str) -> None:
+    function = f"def go(x={{'a': 1}}):\n    {change}\n    chain(one.s(x), two.s()).delay()\n"
+    project, starts = started(tmp_path, function)
+    assert project.workflows["go_flow"]["parameters"] == {"x": {"required": True}}
+    assert len(starts) == 1
+
+
+def test_comprehension_of_signatures_is_computed_at_its_line(tmp_path: Path) -> None:
+    """The statements between the list and the start may change what the comprehension reads."""
+    lines = ["def go(rows):", "    parts = [one.s(row.id) for row in rows.filter(done=False)]"]
+    lines += ["    rows.update(done=True)", "    group(parts).delay()"]
+    _, (gap,) = started(tmp_path, "\n".join(lines) + "\n")
+    line = TASKS.count("\n") + 2
+    first = f"parts = [row.id for row in rows.filter(done=False)] at line {line}"
+    assert gap.what.endswith(f'computes {{"parts": parts}}, with {first}')
+    assert (
+        f'client.start("depot.go_flow", {{"parts": parts}})` there. First write {first}, where' in gap.by_hand
+    )
+
+
+@pytest.mark.parametrize("value", ["row.state", "load(row)", "row['state']"])
+def test_signature_in_variable_is_computed_at_its_line(tmp_path: Path, value: str) -> None:
+    function = (
+        f"def go(row):\n    first = one.s({value})\n    row.state = 2\n    chain(first, two.s()).delay()\n"
+    )
+    _, (gap,) = started(tmp_path, function)
+    line = TASKS.count("\n") + 2
+    text = ast.unparse(ast.parse(value))
+    assert gap.what.endswith(f", with {text} at line {line}")
+    assert f"First compute {text} at line {line}, where the signature is made." in gap.by_hand
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from penstock_import.celery_calls import (
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_classes import task_classes
-from penstock_import.celery_collected import collected, signature_named
+from penstock_import.celery_collected import collected, signature_named, values_at_line
 from penstock_import.celery_commands import (
     advice,
     commands_of_code,
@@ -92,6 +92,7 @@ from penstock_import.celery_scopes import (
     condition_of,
     local_statements,
     mark_other_times,
+    names_bound_otherwise,
     other_time,
     parents_of,
 )
@@ -1275,7 +1276,7 @@ class CeleryProject:
         for around, node in _canvas_places(tree, names):
             self.report.found["canvases"] += 1
             function = around.name if around is not None else targets.get(id(node), "module")
-            parameters = _parameters_around(around) if around is not None else {}
+            parameters = _parameters_around(around, node) if around is not None else {}
             first = name = bounded(f"{_ascii_name(function)}_flow".lstrip("_"))
             number = 1
             while name in self.project.workflows or name in self.project.actions:
@@ -1311,10 +1312,20 @@ class CeleryProject:
             for place in signatures.nodes:
                 self._take(place)
             for place, item in zip(signatures.nodes, signatures.items, strict=False):
-                lists.append(f"{ast.unparse(signatures.node)}.append({item}) at line {place.lineno}")
+                list_name = ast.unparse(signatures.node)
+                text = (
+                    f"{list_name}.append({item})"
+                    if signatures.comprehension is None
+                    else f"{list_name} = {item}"
+                )
+                lists.append(f"{text} at line {place.lineno}")
+        early = [
+            f"{text} at line {place.lineno}" for place in canvas.variables for text in values_at_line(place)
+        ]
         subject = f"the start of the workflow {workflow} by {function}, which computes {{{values}}}"
-        subject += f", with {', '.join(lists)}" if lists else ""
+        subject += f", with {', '.join(lists + early)}" if lists or early else ""
         collect = f" First write {', and '.join(lists)}, where the list takes a signature." if lists else ""
+        collect += f" First compute {', and '.join(early)}, where the signature is made." if early else ""
         pairs = " ".join(f"{name}=..." for name in sorted(canvas.used))
         self.report.gap(file, node.lineno, " ".join(subject.split()),
                         f'Write `await client.start("{workflow}", {{{values}}})` there.{collect} By hand it is '
@@ -1664,16 +1675,23 @@ def _changed_name(node: ast.AST) -> str:
     return root_name(call) if call is not None and is_method else ""
 
 
-def _parameters_around(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, dict[str, Any] | None]:
+def _parameters_around(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, canvas: ast.expr
+) -> dict[str, dict[str, Any] | None]:
     """Return the schemas of the parameters of a function that it does not assign or change itself. The schema is None for
-    a default that is computed."""
+    a default that is computed, and for a list or a dict that other code may change in place."""
     arguments = function.args
     signature = signature_of(function, False)
-    stored = set(map(_changed_name, walk(function)))
+    stored = {*map(_changed_name, walk(function)), *names_bound_otherwise(function)}
+    within = set(map(id, ast.walk(canvas)))
+    elsewhere = {node.id for node in walk(function) if isinstance(node, ast.Name) and id(node) not in within}
     parameters: dict[str, dict[str, Any] | None] = {}
     for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-        if entry.arg not in stored:
-            parameters[entry.arg] = None if entry.arg in signature.computed else signature.named[entry.arg]
+        if entry.arg in stored:
+            continue
+        schema = signature.named[entry.arg]
+        is_changing = isinstance(schema.get("default"), dict | list) and entry.arg in elsewhere
+        parameters[entry.arg] = None if entry.arg in signature.computed or is_changing else schema
     return parameters
 
 

@@ -152,10 +152,10 @@ class Canvas:
         node = signatures.node
         if isinstance(node, ast.Name):
             self.lists.append(signatures)
+            signatures.items = texts
             if (comprehension := signatures.comprehension) is not None:
                 generators = " ".join(ast.unparse(part).strip() for part in comprehension.generators)
-                return self._required(node.id, f"[{texts[0]} {generators}]", is_list=True)
-            signatures.items = texts
+                signatures.items = [f"[{texts[0]} {generators}]"]
             return self._required(node.id, node.id, is_list=True)
         generator = node.generators[0]
         source = generator.iter.id if isinstance(generator.iter, ast.Name) else ""

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from penstock_import.celery_calls import called, walk
-from penstock_import.celery_scopes import parents_of
+from penstock_import.celery_scopes import names_bound_otherwise, parents_of
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Signatures:
     comprehension: ast.ListComp | None = None
     """The comprehension that makes the list of a name."""
     items: list[str] = field(default_factory=list)
-    """The expressions that the list takes instead of each signature."""
+    """The expressions that the list takes instead of each signature, or the one comprehension that makes it instead."""
 
 
 def collected(tree: ast.Module, argument: ast.expr) -> Signatures | None:
@@ -29,7 +29,7 @@ def collected(tree: ast.Module, argument: ast.expr) -> Signatures | None:
         return None
     parents = parents_of(tree)
     function = _function_of(name, parents)
-    if function is None:
+    if function is None or name.id in names_bound_otherwise(function):
         return None
     nodes: list[ast.expr] = []
     starts: list[ast.expr] = []
@@ -76,7 +76,7 @@ def signature_named(tree: ast.Module, name: ast.Name) -> ast.expr | None:
     ):
         return None
     value = _only_value(statement)
-    stored = [
+    stored = names_bound_otherwise(function) + [
         node.id
         for node in walk(function)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
@@ -84,10 +84,25 @@ def signature_named(tree: ast.Module, name: ast.Name) -> ast.expr | None:
     words = {node.id for node in walk(value) if isinstance(node, ast.Name)} if value is not None else set()
     arguments = {node.arg for node in walk(function) if isinstance(node, ast.arg)}
     is_steady = all(stored.count(word) + (word in arguments) <= 1 for word in words)
-    is_shared = name.id in arguments or any(
-        isinstance(node, ast.Global | ast.Nonlocal) for node in walk(function)
+    is_shared = (
+        name.id in arguments
+        or stored.count(name.id) > 1
+        or any(isinstance(node, ast.Global | ast.Nonlocal) for node in walk(function))
     )
     return value if is_steady and not is_shared else None
+
+
+def values_at_line(signature: ast.expr) -> list[str]:
+    """Return the arguments of a signature that may have other values after its line: all but names and literals."""
+    if not isinstance(signature, ast.Call):
+        return []
+    arguments = [*signature.args, *(word.value for word in signature.keywords)]
+    changing = (ast.Attribute, ast.Await, ast.Call, ast.Subscript)
+    return [
+        ast.unparse(argument)
+        for argument in arguments
+        if any(isinstance(part, changing) for part in ast.walk(argument))
+    ]
 
 
 def _only_value(statement: ast.Assign | ast.AnnAssign) -> ast.expr | None:

@@ -35,6 +35,26 @@ def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
     return []
 
 
+def names_bound_otherwise(function: ast.AST) -> list[str]:
+    """Return the names that imports, handlers, patterns, definitions, and parameters of inner functions bind within a
+    function."""
+    own = getattr(function, "args", None)
+    own_arguments = {id(part) for part in ast.walk(own)} if own is not None else set()
+    names: list[str | None] = []
+    for node in walk(function):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names += [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+        elif isinstance(node, ast.MatchMapping):
+            names.append(node.rest)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) or (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node is not function
+        ):
+            names.append(node.name)
+        elif isinstance(node, ast.arg) and id(node) not in own_arguments:
+            names.append(node.arg)
+    return [name for name in names if name is not None]
+
+
 @once
 def local_statements(tree: ast.AST) -> set[int]:
     """Return the assignments in functions of a module that only give names of the function a value. A class in a function
