@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock.language.terms.sources import Source
+from penstock.language.workflows.serialization import from_value
 from penstock.testing import Simulation
+from penstock.testing.memory_workflow import MemoryWorkflow
 from penstock_import.applied import keep_applicable
 from penstock_import.report import Report
 from penstock_import.shell_actions import FUNCTIONS
@@ -151,6 +154,40 @@ def test_computed_concurrency_of_nothing_is_one(tmp_path: Path) -> None:
     }
     simulation, _ = imported(tmp_path, workflow)
     assert simulation.run("depot.flow").status == "completed"
+
+
+def flow_of(folder: Path) -> MemoryWorkflow:
+    """Return a run of the workflow that `imported` made in this folder."""
+    body = yaml.safe_load((folder / "ours" / "workflows.yaml").read_text())["flow"]
+    return MemoryWorkflow(from_value({"workflow": "depot.flow", **body}, Source("x", 1)), {}).begin()
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "failing", "started"),
+    [(1, {0}, 1), (1, {1}, 2), (0, {0}, 1), (2, {0}, 4), (2, {1}, 4), (2, {0, 1}, 4), (3, {0, 1, 2}, 4)],
+)
+def test_items_start_while_an_item_runs(
+    tmp_path: Path, concurrency: int, failing: set[int], started: int
+) -> None:
+    """Orquesta starts further items after a failed one while an item runs: with a concurrency of 1 none does."""
+    items = {"items": "<% [1, 2, 3, 4] %>", "concurrency": concurrency}
+    _, report = imported(tmp_path, {"tasks": {"each": NEXT | {"with": items}}})
+    assert report.mapped["workflows"] == 1, report.gaps
+    world = flow_of(tmp_path)
+    while world.open:
+        key = min(world.open)
+        world.finish((key, "failed", {}) if key[1] in failing else (key, {"return_code": 0}))
+    assert len(world.started) == started
+    assert world.final is not None
+    assert world.final.status == "failed"
+
+
+def test_computed_concurrency_is_named_where_an_item_can_fail(tmp_path: Path) -> None:
+    """With a concurrency of 1 Orquesta starts no item after a failed one, and with 2 it starts all."""
+    items = {"items": "<% [1, 2] %>", "concurrency": "<% ctx(n) %>"}
+    _, report = imported(tmp_path, {"vars": [{"n": 1}], "tasks": {"each": NEXT | {"with": items}}})
+    assert [gap.what for gap in report.gaps] == ["the concurrency of each is computed: <% ctx(n) %>"]
+    assert report.mapped["workflows"] == 0
 
 
 @pytest.mark.parametrize("step", [{"do": "after"}, {"when": "<% ctx().go %>", "do": "after"}])
@@ -469,5 +506,26 @@ def test_difference_after_a_failure_is_named(tmp_path: Path, options: dict[str, 
         "second": CHAIN["first"] | {"next": [{"do": "third"}]},
     }
     _, report = imported(tmp_path, {"tasks": tasks | {"third": NEXT, "beside": NEXT}})
+    assert subject in [gap.what for gap in report.gaps]
+    assert report.mapped["workflows"] == 0
+
+
+@pytest.mark.parametrize(
+    ("beside", "options", "subject"),
+    [
+        ({}, {"retry": {"count": 2}}, "opens goes to fail and to first, which StackStorm tries no more then"),
+        (
+            {"second": NEXT | {"next": [{"do": "third"}]}, "third": NEXT, "beside": NEXT},
+            {"with": {"items": "<% [1, 2] %>", "concurrency": 1}},
+            "opens goes to fail and to first, whose further items StackStorm starts even then",
+        ),
+    ],
+)
+def test_part_of_a_task_beside_fail_is_named(
+    tmp_path: Path, beside: dict[str, Any], options: dict[str, Any], subject: str
+) -> None:
+    """Orquesta runs a task that stands beside `fail`, with all of its items, and tries it no more."""
+    opens = NEXT | {"next": [{"when": "<% failed() %>", "do": ["first", "fail"]}]}
+    _, report = imported(tmp_path, {"tasks": {"opens": opens, "first": NEXT | options} | beside})
     assert subject in [gap.what for gap in report.gaps]
     assert report.mapped["workflows"] == 0

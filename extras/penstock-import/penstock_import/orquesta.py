@@ -316,7 +316,7 @@ class Orquesta:
             return self._asking(name, source, graph)
         mapped: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
         names = self._names("task", self._earlier_shapes(name, graph), name)
-        item_names = self._items(source, mapped, names)
+        item_names = self._items(name, source, mapped, names)
         inputs = self._inputs_of(source, name, names, item_names)
         if target_action.ref == "fail":
             inputs = {"message": f"to do: write a task for each action that {name} may run"}
@@ -471,7 +471,9 @@ class Orquesta:
             for key, (value, line) in values.items()
         }
 
-    def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
+    def _items(
+        self, name: str, source: Node, mapped: dict[str, Any], names: OrquestaNames
+    ) -> list[str] | None:
         """Convert `with`. Return the names of an item's parts; an empty list for a bare item."""
         node = source.get("with")
         if node is None:
@@ -493,7 +495,14 @@ class Orquesta:
                 ours, of_all = count[2:-2].strip(), str(mapped["with_items"])[2:-2].strip()
                 count = f"{{{{ [{ours} if {ours} is not none else ({of_all}) | length, 1] | max }}}}"
             mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
-            mapped["item_failures"] = {"then": "stop"}
+            if mapped["concurrency"] == 1:
+                mapped["item_failures"] = {"then": "stop"}
+            elif not isinstance(count, int):
+                self._gap(
+                    concurrency.line,
+                    f"the concurrency of {name} is computed: {concurrency.value()}",
+                    "After a failed item StackStorm starts no further one if it is 1, and here all run: write a number.",
+                )
         return parts
 
     def _join(self, name: str, node: Node, mapped: dict[str, Any], graph: Graph) -> None:
@@ -781,9 +790,31 @@ class Orquesta:
                     "Here what comes after them runs, too.",
                 )
             fails_fast = self._failure_stops_all
+        if self._failure_stops_all:
+            self._tell_parts_beside_fail(graph, fails_fast)
         if fails_fast:
             self._tell_tasks_beside_fail(graph)
         return fails_fast
+
+    def _tell_parts_beside_fail(self, graph: Graph, fails_fast: bool) -> None:
+        """Record a gap for each task beside `fail` that Orquesta tries no more, or of which it starts further items."""
+        for name in graph.tasks:
+            targets = self._targets_of(name)
+            for target in graph.tasks:
+                if "fail" not in targets or target not in targets:
+                    continue
+                if self._tasks[target].has("retry"):
+                    self._gap(
+                        self._tasks[target].line_of("retry"),
+                        f"{name} goes to fail and to {target}, which StackStorm tries no more then",
+                        "Here a task that runs is tried again.",
+                    )
+                if fails_fast and self._starts_items_later(target):
+                    self._gap(
+                        self._tasks[target].line_of("with"),
+                        f"{name} goes to fail and to {target}, whose further items StackStorm starts even then",
+                        "Here nothing starts after a failure: write what has to run as `on_exit`.",
+                    )
 
     def _tell_tasks_beside_fail(self, graph: Graph) -> None:
         """Record a gap for a task that goes to `fail` and to other tasks, if the workflow may have failed before."""

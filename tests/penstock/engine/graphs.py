@@ -84,7 +84,7 @@ def workflows(draw: st.DrawFn, early: bool = True, most: int = 7, fail_fast: boo
                 st.sampled_from(["{{ item }}", "{{ index }}", "{{ 10 // (item - 1) }}"])
             )
         tasks[name] = task
-    document = {
+    document: dict[str, Any] = {
         "ref": "random.graph",
         "vars": {"x": draw(VALUES), "y": "{{ parameters.p }}"},
         "tasks": list(draw(st.permutations(list(tasks.values())))),

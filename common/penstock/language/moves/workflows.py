@@ -6,7 +6,8 @@ from __future__ import annotations
 RUNNING = "running"
 """The tasks of the workflow start and end."""
 STOPPING = "stopping"
-"""The workflow was cancelled or timed out. No task starts, and open executions are being cancelled."""
+"""No task starts. The workflow was cancelled or timed out, and open executions are being cancelled. Or it has `fail_fast`
+and a failure that no task handles, and open executions end by themselves."""
 EXITING = "exiting"
 """All tasks have ended, and the exit task runs."""
 ENDED = "ended"

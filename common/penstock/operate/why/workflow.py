@@ -11,7 +11,8 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import NotFound
-from penstock.language.moves import FINAL
+from penstock.language.moves import FAILED, FINAL
+from penstock.language.moves.workflows import STOPPING
 from penstock.operate import wait_clauses
 from penstock.operate.why import presence
 from penstock.operate.why.answer import DEEPEST, RUNS_CHILD, URGENCY, Child, Why, as_sentence, count, why_of
@@ -23,7 +24,7 @@ from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
 from penstock.store.session.database import Session
 from penstock.store.workflows import open_tasks
-from penstock.store.workflows.open_tasks import OpenTask
+from penstock.store.workflows.open_tasks import OpenTask, WorkflowHead
 
 if TYPE_CHECKING:
     from penstock.language.workflows.graph import Graph
@@ -42,9 +43,8 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     facts: dict[str, Any] = {"open": [asdict(task) for task in tasks], "tasks_left": head.get("left")}
     child = await _first_child(session, row, tasks)
     tasks = await _with_pauses(session, tasks)
-    if head_row and head_row.stop_status:
-        facts |= {"stop": head_row.stop_status, "reason": head_row.stop_reason}
-        clause = f"is being stopped ({head_row.stop_reason})"
+    if head_row and (clause := _stopped_by(head_row, head)):
+        facts |= {"stop": head_row.stop_status or FAILED, "reason": head_row.stop_reason}
         if child is None:
             return why_of(row, "stopping", clause, **facts)
         return why_of(
@@ -85,6 +85,15 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
         )
     clause = "waits for an executor to start its next tasks; none of its tasks is running"
     return why_of(row, "message", clause, **facts)
+
+
+def _stopped_by(head_row: WorkflowHead, head: Mapping[str, Any]) -> str:
+    """Return the clause about a workflow in which nothing more starts; empty if tasks may start."""
+    if head_row.stop_status:
+        return f"is being stopped ({head_row.stop_reason})"
+    if head.get("phase") == STOPPING:
+        return "fails: after a failure that no task handles, nothing more starts (`fail_fast`)"
+    return ""
 
 
 async def paused_by(session: Session, workflow: UUID) -> str:
@@ -174,6 +183,10 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(row, "ended", f"task {task} has ended as {own}, without an execution", **facts)
     if row.finished_at is not None:
         return why_of(row, "ended", f"task {task} never began: its workflow is {row.status}", **facts)
+    head_row = await open_tasks.head(session, row.id)
+    head = orjson.loads(head_row.head) if head_row and head_row.head else {}
+    if head_row and (clause := _stopped_by(head_row, head)):
+        return why_of(row, "stopping", f"task {task} does not start: its workflow {clause}", **facts)
     if own == DUE:
         return why_of(
             row,
