@@ -29,6 +29,9 @@ PROTOCOL = r"(?!(?:NAME|hello|take|beat|log|progress|finish|bye)\b)"
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|Us" rf"ers)/{PROTOCOL}[\w.-]+|/ro" r"ot/[\w.-]+")
 INDEX = re.compile(r"pypi\.o" r"rg|pythonhos" r"ted|--(?:extra-)?index-u" r"rl[ =]|--find-li" r"nks[ =]")
 
+UNFILLED = re.compile(r"(?<!\{)\{[a-z_][\w.]*(?:![rs])?\}(?!\})")
+"""The place of a value in a text that was meant to be an f-string. `{{ secrets.NAME }}` is a template."""
+
 FUNCTIONS = PurePosixPath("migrations/functions")
 LONGEST_FUNCTION = 60  # lines of SQL, from `create` on, as advice
 PROFILES = frozenset(tomllib.loads((Path(__file__).parents[1] / FUNCTIONS / "planner.toml").read_text()))
@@ -343,6 +346,19 @@ def outside_json_has_one_loader(path: PurePosixPath, text: str) -> Iterator[tupl
         )
 
 
+def hints_are_filled_in(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """A hint with `{name}` in a text without the prefix `f` shows the braces to the user."""
+    if path.suffix != ".py" or path.parts[0] not in ("common", "services", "extras"):
+        return
+    for node in ast.walk(ast.parse(text)):
+        if not (
+            isinstance(node, ast.keyword) and node.arg == "hint" and isinstance(node.value, ast.Constant)
+        ):
+            continue
+        if match := UNFILLED.search(str(node.value.value)):
+            yield node.value.lineno, f"a hint that is not filled in: {match[0]}"
+
+
 def decisions_have_heads(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     """A decision has its number and title, its status and date, and one sentence of context, in this order."""
     if path.is_relative_to("docs/decisions") and path.suffix == ".md" and not DECISION_HEAD.match(text):
@@ -362,6 +378,7 @@ RULES: tuple[Rule, ...] = (
     sql_stands_in_the_store,
     cuts_have_marks,
     outside_json_has_one_loader,
+    hints_are_filled_in,
     decisions_have_heads,
 )
 ADVICE: tuple[Rule, ...] = (files_stay_small, functions_stay_small)

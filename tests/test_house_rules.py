@@ -151,6 +151,16 @@ SENTENCES = (
             "a cut without a mark",
         ),
         ("common/penstock/operate/a.py", 'def f(t):\n    return f"select count(*) from {t}"', "SQL outside"),
+        (
+            "common/penstock/operate/a.py",
+            'def f(ref):\n    raise NotFound(f"no {ref}", hint="Apply {ref} first.")',
+            "not filled in",
+        ),
+        (
+            "services/penstock_api/a.py",
+            'raise NotFound("no view", hint="Read " "{view.id!r} again.")',
+            "not filled in",
+        ),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str) -> None:

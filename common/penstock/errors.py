@@ -153,8 +153,8 @@ class OutsideRun(PenstockError):
 
 
 class AddressRefused(PenstockError):
-    """The address of an HTTP action or a subscription is in a private network, and not on the allow-list. Or a redirect
-    leads from https to http."""
+    """An HTTP action or a subscription may not call an address. The address is in a private network and not on the
+    allow-list, or its host name is not valid. Or a redirect, or the next page, leads where the action may not go."""
 
 
 class PartitionDropped(PenstockError):

@@ -25,8 +25,8 @@ their logger. The output and the logs of *actions* are stored with their executi
 
 A field has the same meaning and the same type in all lines. Later versions may add fields.
 
-**To search the logs** (Loki, Elasticsearch and others), select and count lines by `event`. In lines of Penstock it is one of the names
-below, and a change of a name is noted in the changelog. Lines of libraries have a `logger`, and a sentence as `event`. The fields
+**To search the logs** (Loki, Elasticsearch and others), select and count lines by `event`. In lines of Penstock the `event` is one of
+the names below, and the changelog notes each change of a name. Lines of libraries have a `logger`, and a sentence as `event`. The fields
 `service` and `level`, and `event` in lines without a `logger`, have few values, so they are suitable as labels or keywords. Names and ids
 (`replica`, `execution_id`, `trace_id`) have many values, so leave them in the line. Addresses are logged without their passwords.
 

@@ -17,7 +17,8 @@ descriptions. All names begin with `penstock_`. A counter ends with `_total` and
 """
 ALL_ALIKE = (
     "All executors show the same numbers: use the `max` over the executors, not the `sum`. A counter goes on if another "
-    "executor takes over the measurement. At most 200 actions are counted separately, and all others as `other`."
+    "executor takes over the measurement. The 200 actions with the most ended executions are "
+    "counted separately. `executions_ended` counts all others as `other`, and `execution_seconds` omits them."
 )
 OF_ALL_SCHEDULES = (
     "All executors show the same numbers, measured once a minute. See [schedules](../schedules.md)."

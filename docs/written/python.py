@@ -112,7 +112,7 @@ def _returned(name: str) -> Any:
 
 
 def _page_of(name: str, value: Any, module: str, home: str, example: str) -> str:
-    begin = "\nYou get it, and do not create it.\n"
+    begin = "\nYou get this object from Penstock, and do not create it yourself.\n"
     if name not in RETURNED:
         begin = fenced(f"from {module} import {name}")
     text = described(name, value, home, "##")

@@ -301,7 +301,7 @@ async def test_wait_for_an_event_keeps_no_secret(house: Installation) -> None:
     id = await house.client.start("safe.waits_with", {"id": user}, secrets={"password": "password"})
     await house.until("select 1 from event_wait")
     await house.client.publish("safe.called", {"user": user, "note": "n"})
-    assert "a secret of the store would be stored" in await house.client.result(id, timeout=20)
+    assert "the condition of the wait contains a stored secret" in await house.client.result(id, timeout=20)
     assert not is_in(await told(house))
 
 

@@ -1,9 +1,9 @@
 """The masking of secrets in the output and the errors of a run.
 
-The log, the error and the history show neither a parameter that is marked as secret, nor a secret of the store. The
-result and the carried values show no secret of the store either. Keeping marked parameters out of these is left to the
-action. The steps of a durable function are masked too. A name by which a row is looked up later cannot be masked: a name
-with a secret of the store in it is refused.
+A stored secret is one that `penstock secrets set` has stored. The log, the error and the history show neither a stored
+secret nor a parameter that is marked as secret. The result and the carried values show no stored secret either. Keeping
+marked parameters out of these is left to the action. The steps of a durable function are masked too. A name by which a
+row is looked up later cannot be masked: a name with a stored secret in it is refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequen
 
 def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) -> None:
     """Mask the secrets in a step before it is recorded. The function then gets the masked value, in the first attempt
-    too. Raises DefinitionError if its name holds a secret of the store."""
+    too. Raises DefinitionError if its name contains a stored secret."""
     if _names(step.key.name, of_store):
         raise _refusal(f"the name of a {step.kind}")
     if step.result is not None and of_store:
@@ -62,7 +62,7 @@ def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) 
 def passed_on(value: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any:
     """Return the parameters that a durable function passes to a child, in their stored form.
 
-    References replace the secrets of the store (`names`, by value), and the child's worker reads the secrets itself. A
+    References replace the stored secrets (`names`, by value), and the child's worker reads the secrets itself. A
     text that was computed from a secret, such as its base64, has no reference, and is masked.
     """
     if not names:

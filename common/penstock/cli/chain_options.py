@@ -9,10 +9,13 @@ import typer
 MaxDepth = Annotated[
     int | None,
     typer.Option(
-        min=1, help="The maximum number of rules that may trigger each other in a chain because of it."
+        min=1, help="The maximum length of a chain: rules that trigger each other, one after another."
     ),
 ]
 MaxDescendants = Annotated[
     int | None,
-    typer.Option(min=1, help="The maximum number of executions that rules may start because of it."),
+    typer.Option(
+        min=1,
+        help="The maximum number of executions that rules may start from it, also through chains of rules.",
+    ),
 ]

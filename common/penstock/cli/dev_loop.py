@@ -67,7 +67,7 @@ async def take_over(
         changed = [change for change in await local.take_over(definitions) if change.what != "unchanged"]
     except PenstockError as error:
         complain(error)
-        err.print("[yellow]kept[/yellow]   the last good definitions; save again once it is mended")
+        err.print("[yellow]kept[/yellow]   the definitions from before. Correct the file, and save it again")
         return
     files = escape(", ".join(saved))
     if changed:
@@ -142,7 +142,7 @@ def line_of_rule_error(failure: RuleError) -> str:
     rule, cause = escape(failure.rule), escape(_cut(failure.error))
     return (
         f"[dim]{clock}[/dim] rule {rule}  [red]failed on an event[/red]  {cause}  [dim]{failure.event_id}[/dim]\n"
-        f"[dim]         mend and save the rule, then evaluate the event again: penstock rules rerun {rule}[/dim]"
+        f"[dim]         correct and save the rule. Then evaluate it again: penstock rules rerun {rule}[/dim]"
     )
 
 

@@ -210,15 +210,17 @@ TEXTS: Mapping[str, Text] = {
         code="from penstock import current\n\ncurrent()",
     ),
     "AddressRefused": Text(
-        why="The address of an HTTP action or a subscription is in a private network, or a redirect leads "
-        "from https to http. Such addresses are refused by default, so that callers cannot reach the "
-        "internal network of the workers and executors.",
-        do="If the address is intended, add it or its network to the list that the hint names. For HTTP "
+        why="The address of an HTTP action or a subscription is in a private network, or its host name is not "
+        "valid. Private addresses are refused by default, so that callers cannot reach the internal network "
+        "of the workers and executors. An HTTP action also follows no redirect from https to http, to "
+        "another scheme, or with a body to another host. It reads the pages of a list from one host only.",
+        do="For a redirect or a page, correct the URL of the action. If a private address is intended, add "
+        "it or its network to the list that the hint names. For HTTP "
         'actions, set `PENSTOCK_EXECUTORS=\'{"http": {"allow": ["10.1.2.3"]}}\'` for the workers. For '
         "subscriptions, set `PENSTOCK_PRIVATE_SUBSCRIBERS` for the executors: "
         "[configuration](../../configuration.md).",
         message="hooks.internal is 10.1.2.3, which is not a public address\n"
-        "hint:  If it is to be reached, put it or its network on PENSTOCK_PRIVATE_SUBSCRIBERS.",
+        "hint:  If this address is intended, add it or its network to PENSTOCK_PRIVATE_SUBSCRIBERS.",
     ),
     "PartitionDropped": Text(
         why="The retention deleted the rows of a day while another replica was reading these rows.",
@@ -282,8 +284,10 @@ TEXTS: Mapping[str, Text] = {
         do="Restore the code, or let the change apply to new runs only (`ctx.version`). `penstock lint` "
         "finds code that is not deterministic. `penstock replay ID --against FILE.py` tries the new code "
         "on the recorded steps of a run.",
-        message="two branches wait for the signal 'paid', and which of them it is for would be left to chance\n"
-        "hint:  Give each branch a signal of its own name.",
+        message="at position 2 the function requests step ship, but its run has recorded step charge at position 2\n"
+        "hint:  The code was changed while the run was open, or is not deterministic. Restore the code, or "
+        "guard the change with ctx.version(...). `penstock replay` compares the code with the run, and runs "
+        "nothing.",
     ),
     "NothingAwaited": Text(
         why="An attempt of a durable function waited, but not for a child, a signal, an event, an answer or a "

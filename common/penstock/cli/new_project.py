@@ -38,7 +38,9 @@ def new(
     name: Annotated[str, typer.Argument(help="The name of the project and its pack, such as shop.")],
     into: Annotated[
         Path | None,
-        typer.Option(help="The folder to create; by default one of that name in the current folder."),
+        typer.Option(
+            help="The folder to create. Default: a folder with the name of the project, in the current folder."
+        ),
     ] = None,
     yaml: Annotated[
         bool, typer.Option("--yaml", help="Write the definitions as a YAML pack, which an editor can check.")

@@ -82,7 +82,7 @@ def save(
     filters: dict[str, Any],
     description: Annotated[str | None, typer.Option(help="The purpose of the view.")] = None,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Show it to all that may read its tenant, or all tenants.")
+        bool, typer.Option("--shared", help="Show the view to all callers that may read its tenant.")
     ] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Change the view of this name, if there is one.")

@@ -85,7 +85,9 @@ def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
 def rotate(
     force: Annotated[
         bool,
-        typer.Option("--force", help="Rotate although executors or workers may lack the newest master key."),
+        typer.Option(
+            "--force", help="Rotate without the check that executors and workers have the newest master key."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:

@@ -254,7 +254,7 @@ def dev(
             err.print(f"look at it: [bold]{local.address}[/bold]  (an HTTP API, too: {local.address}/docs)")
             if local.taken_port is not None:
                 err.print(
-                    f"[dim]port {local.taken_port} is taken by another program, so it is this one[/dim]"
+                    f"[dim]another program uses port {local.taken_port}, so this address has another port[/dim]"
                 )
             print_faults(likely_typos(local.definitions), err)
             if browse and not local.show():

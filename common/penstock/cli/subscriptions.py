@@ -41,7 +41,7 @@ def set_(
     label: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only executions with this label: KEY=VALUE. Give several for executions that have all of them."
+            help="Only executions with this label: KEY=VALUE. With several labels, an execution must have all of them."
         ),
     ] = None,
     secret: Annotated[

@@ -33,15 +33,15 @@ def create(
         ),
     ] = None,
     tenant: Annotated[
-        list[str] | None, typer.Option(help="For this tenant alone. May be repeated. Default: all.")
+        list[str] | None, typer.Option(help="Only for this tenant. May be repeated. Default: all.")
     ] = None,
     route: Annotated[
         list[str] | None,
-        typer.Option(help="With scope work: for workers of this route alone. May be repeated. Default: all."),
+        typer.Option(help="With scope work: only for workers of this route. May be repeated. Default: all."),
     ] = None,
     pack: Annotated[
         list[str] | None,
-        typer.Option(help="With scope work: for actions of this pack alone. May be repeated. Default: all."),
+        typer.Option(help="With scope work: only for actions of this pack. May be repeated. Default: all."),
     ] = None,
     expires: Expires = "90d",
     json: Json = False,

@@ -97,8 +97,9 @@ async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> B
     by = await breakers.parameters_of(tx, name) or []
     names = dict.fromkeys(path if is_label(path) else path.partition(".")[0] for path in by)
     if set(names) != set(parameters):
+        grouping = f"grouped by {', '.join(by)}" if by else "not grouped"
         raise InvalidInput(
-            f"the breaker of {ref} is grouped by {', '.join(by) or 'nothing'}",
+            f"the breaker of {ref} is {grouping}",
             hint=f"Give {' '.join(f'{name}=VALUE' for name in names)}." if by else "Give no parameters.",
         )
     labels = {path.removeprefix(LABELS): parameters[path] for path in names if is_label(path)}

@@ -399,10 +399,10 @@ class Client(StartAndWatch):
         """Send a running workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). A
         durable function takes `skip` or `set_result` for a step. `ahead`: it may not have asked for the step yet.
 
-        The command is stored with `by` and `reason`, and a workflow follows it under its lock. Return a notice for
-        people if tasks before the named task have not ended, else None. Raises Conflict if the execution does not run
-        or the task has ended. Raises NotFound for an unknown execution or task, and for a step that the function has
-        not asked for, unless `ahead` is set.
+        The command is stored with `by` and `reason`, and carried out as soon as no other step of the workflow runs.
+        Return a notice for people if tasks before the named task have not ended, else None. Raises Conflict if the
+        execution does not run or the task has ended. Raises NotFound for an unknown execution or task, and for a step
+        that the function has not asked for, unless `ahead` is set.
         """
         from penstock.client import commands
         from penstock.messaging import broadcast

@@ -156,7 +156,7 @@ async def _unasked_error(tx: Transaction, id: UUID, step: str, name: str, ordina
     names = sorted(Key(recorded.removeprefix(f"{SIGNAL}/"), 1).label for recorded in last_ordinals)
     return NotFound(
         f"{id} has not asked for a step {step!r} so far, as far as is recorded",
-        hint=f"{did_you_mean(step, names)} For a step that runs for the first time or comes later, say so: --ahead "
+        hint=f"{did_you_mean(step, names)} For a step that the function has not requested yet, use --ahead "
         '("ahead": true over HTTP).',
     )
 

@@ -215,7 +215,7 @@ async def report_by_id(
 
 
 async def _masked(db: Session | Transaction, row: WaitingAttempt, outcome: Report) -> Report:
-    """Return a report without the secrets of the store that the attempt was given. A secret that was deleted since is not
+    """Return a report without the stored secrets that the attempt was given. A secret that was deleted since is not
     masked. Raises ConfigurationError without a master key."""
     if not row.secrets:
         return outcome

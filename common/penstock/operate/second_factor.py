@@ -101,7 +101,7 @@ async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller
     if step is None:
         raise NotAllowed(
             "this code is wrong, or has expired",
-            hint="Enter the code that the authenticator shows now. If it is refused again, check the clock of its device.",
+            hint="Enter the code that the authenticator shows now. If a new code is refused, too, check the clock of the device.",
         )
     await people.forget_failure(session, attempt)
     codes = [_recovery_code() for _ in range(RECOVERY_CODES)]

@@ -234,7 +234,7 @@ class Memory:
         return ref in self.functions or (action is not None and not action.durable)
 
     def lacks(self, ref: str) -> str:
-        return f"the test has no result for the child {ref}: use run.child({ref}, lambda **parameters: ...)"
+        return f"the test has no result for the child {ref}: use run.child({ref!r}, lambda **parameters: ...)"
 
     def definition(self, kind: type[D], ref: str) -> D | None:
         """Return the definition with this ref in the modules of the run, or None."""

@@ -137,8 +137,8 @@ class Simulation:
         return self
 
     def secret(self, name: str, value: str) -> Simulation:
-        """Set a secret of the store, which HTTP actions name in their `secrets`. It is masked in their log, error and result.
-        Raises InvalidInput."""
+        """Set a secret, as `penstock secrets set` does. HTTP actions name it in their `secrets`. It is masked in their log,
+        error and result. Raises InvalidInput."""
         self._world.http.put_secret(name, value)
         return self
 

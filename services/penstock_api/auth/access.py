@@ -353,7 +353,7 @@ async def _seen(
         if tenant is None or not caller.within(access.READ).sees(tenant):
             raise NotFound(
                 f"no execution {id}",
-                hint="The execution may belong to another tenant, or was deleted after its retention.",
+                hint="Check the id. Or the execution belongs to another tenant, or was deleted after its retention.",
             )
         # The caller may see the execution, so the error may say that the change is not permitted.
         own(caller, tenant)

@@ -194,8 +194,8 @@ class Taking(Sent):
     ends: list[End] = Field(
         default_factory=list,
         max_length=MOST_IN_BATCH,
-        description="Ended attempts, as in `POST /api/v1/work/finish`. With them the answer comes once they are "
-        "stored: `wait` does not count.",
+        description="Ended attempts, as in `POST /api/v1/work/finish`. If there are any, the answer comes "
+        "once they are stored, and `wait` is ignored.",
     )
 
 

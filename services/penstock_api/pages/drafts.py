@@ -37,7 +37,7 @@ async def stored_options(session: Session, kind: str, ref: str) -> dict[str, Any
     if masked != orjson.loads(stored.body):
         raise InvalidInput(
             f"{ref} has a secret value, so it cannot be edited on a page",
-            hint="Change {ref} in its file, and load the file with `penstock apply`.",
+            hint=f"Change {ref} in its file, and load the file with `penstock apply`.",
         )
     return dict(masked)
 

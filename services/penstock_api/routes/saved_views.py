@@ -67,8 +67,8 @@ async def create(body: models.NewView, session: Db, caller: Asked, response: Res
 
 @router.patch("/views/{id}", dependencies=[READ_OWN])
 async def update(id: SeenView, body: models.ChangedView, session: Db, caller: Asked) -> SavedView:
-    """Change a view of the caller, or as an administrator a shared one. A change is refused (409) if the view was changed
-    since this `version` was read."""
+    """Change a view of the caller. An administrator can also change shared views. A change is refused (409) if the
+    view was changed since this `version` was read."""
     return await saved_views.update(
         session,
         caller,

@@ -188,7 +188,9 @@ def _ends(ends: Sequence[models.End], backend: Here) -> dict[Key, End]:
     limit = backend.gateway.held.references.limit
     reported: dict[Key, End] = {(end.execution, end.attempt): _end(end, limit) for end in ends}
     if len({end.execution for end in ends}) < len(ends):
-        raise InvalidInput("two ends name the same execution", hint="Report the end of each attempt once.")
+        raise InvalidInput(
+            "the request reports two ends of the same execution", hint="Report the end of each attempt once."
+        )
     return reported
 
 

@@ -111,7 +111,7 @@ class AttemptAccess:
             values = to_jsonable_python(start.parameters)
             if self._passed_on(values) != values:
                 raise InvalidInput(
-                    "a secret of the store would be stored with the condition of the wait",
+                    "the condition of the wait contains a stored secret, and conditions are stored unmasked",
                     hint="Compare another value, such as an id, or the hash of the secret.",
                 )
             return start
@@ -119,8 +119,8 @@ class AttemptAccess:
             default = to_jsonable_python(start.parameters["default"])
             if self._passed_on(default) != default:
                 raise InvalidInput(
-                    "a secret of the store would be the default answer of a question, which is stored and shown",
-                    hint="Take another default, such as None, and let the function use the secret instead of it.",
+                    "the default answer of a question contains a stored secret, and default answers are stored and shown",
+                    hint="Use another default, such as None, and let the function use the secret if it gets None.",
                 )
         return replace(start, parameters=self._passed_on(start.parameters))
 

@@ -310,7 +310,7 @@ class GatewayBackend:
         return concealed(concealed(line, owned.secrets), self._own)
 
     def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
-        """Return an outcome without the token of this worker. The gateway masks the secrets of the store."""
+        """Return an outcome without the token of this worker. The gateway masks the stored secrets."""
         return concealed_outcome(concealed_outcome(outcome, owned.secrets), self._own, self._own)
 
     async def put_away(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:

@@ -70,7 +70,7 @@ class AttemptRequests:
         self._owned.effects.append(effect)
 
     def _concealed(self, request: Effect) -> Effect:
-        """Return a request without secrets of the store. In a start they become references, and in an event or a signal
+        """Return a request without stored secrets. In a start they become references, and in an event or a signal
         they are masked."""
         owned = self._owned
         if not owned.of_store:

@@ -89,7 +89,7 @@ class EffectWriter:
         if await executions.tenant(self._looking, new.execution_id) != tenant:
             raise NotFound(
                 f"no execution {new.execution_id}",
-                hint="The execution may belong to another tenant, or was deleted after its retention.",
+                hint="Check the id. Or the execution belongs to another tenant, or was deleted after its retention.",
             )
         return new
 

@@ -1,4 +1,4 @@
-"""`penstock dev` takes over what is saved: what runs is not lost, and what is wrong leaves the last good definitions."""
+"""`penstock dev` takes over what is saved: what runs is not lost, and what is wrong leaves the definitions from before."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_a_saved_file_is_taken_over_and_running_work_goes_on(
             await take_over(local, [str(module)], folders_of([str(module)]), [module.name])
             said = capsys.readouterr().err
             assert "reloaded_shop.py:1: it is not Python" in said
-            assert "the last good definitions" in said
+            assert "the definitions from before" in said
             assert await client.run("reloaded.answer", timeout=20) == "the second"
 
             gate.touch()

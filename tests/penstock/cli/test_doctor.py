@@ -129,7 +129,7 @@ async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytes
             5,
             "warning",
             "2 executors and workers need 4 of them, and other programs have 0. "
-            "Another executor or worker needs 2; the free connections are 1",
+            "Another executor or worker needs 2, and only 1 would be free",
         ),
     ],
 )

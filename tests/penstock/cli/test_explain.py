@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,34 @@ def test_failure_without_a_class_is_explained(app: typer.Typer, error: str) -> N
     assert printed.exit_code == 0
     assert f"{error}: {REPORTED[error].meaning}" in printed.output
     assert ".md" not in printed.output
+
+
+def test_hints_of_examples_are_those_of_the_code() -> None:
+    hints = {
+        error: " ".join(text.message.partition("hint:")[2].split())
+        for error, text in TEXTS.items()
+        if text.message and "hint:" in text.message
+    }
+    patterns = [
+        pattern
+        for folder in ("common/penstock", "services")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name != "explain_texts.py"
+        for pattern in _texts(ast.parse(path.read_text()))
+    ]
+    assert len(hints) > 8
+    assert [e for e, hint in hints.items() if not any(re.fullmatch(p, hint) for p in patterns)] == []
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    """Yield a pattern for each text of a module. A value that the text is filled with can be any text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield re.escape(" ".join(node.value.split()))
+        elif isinstance(node, ast.JoinedStr):
+            parts = [re.escape(str(v.value)) if isinstance(v, ast.Constant) else ".+" for v in node.values]
+            if sum(len(part) for part in parts if part != ".+") > 20:
+                yield "".join(parts)
 
 
 def test_each_reported_name_has_a_text() -> None:

@@ -317,8 +317,8 @@ async def breaker_open(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for the breaker of bank\.pay_with_care, which counts running calls as failures and opens at 1: "
-    r"0 of the last 0 attempts failed\."
+    r"Waits for the breaker of bank\.pay_with_care: failed and running calls have reached its threshold of 1, "
+    r"and 0 of the last 0 attempts failed\."
 )
 async def breaker_with_running_calls(scene: Scene) -> UUID:
     await scene.house.start(*DEFINITIONS, **AS_USED)

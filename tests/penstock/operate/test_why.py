@@ -152,7 +152,7 @@ async def test_without_a_worker_it_says_which_one_is_missing(desk: Desk, ask: An
     assert "1 worker with the action on other routes" in (await ask(id)).says
     away = await desk.hire("shop.charge")
     await desk.session.fetch("update process set state = 'cordoned' where id = $1 returning 1", away)
-    assert "1 worker could, but will take no new work" in (await ask(id)).says
+    assert "1 worker could run it, but takes no new work" in (await ask(id)).says
     assert "penstock worker --module FILE --routes default" in (await ask(id)).says
 
 

@@ -125,3 +125,15 @@ async def test_condition_with_undefined_name_is_refused_as_on_a_worker() -> None
         ExecutionFailed, match=r"DefinitionError: the condition .*`other` is not defined here"
     ):
         await DurableRun()(waits_for_other)
+
+
+@action(pack="keyless")
+async def runs_unknown_child(ctx: DurableContext) -> Any:
+    return await ctx.run("keyless.unknown", n=1)
+
+
+async def test_error_of_unknown_child_has_the_line_to_add() -> None:
+    with pytest.raises(
+        ExecutionFailed, match=r"run\.child\('keyless\.unknown', lambda \*\*parameters: \.\.\.\)"
+    ):
+        await DurableRun()(runs_unknown_child)

@@ -91,6 +91,7 @@ async def test_rule_with_a_secret_value_is_not_changed_on_a_page(
     page = await call.get("/rules/new", params={"change": "drafts.hidden"}, headers={"accept": "text/html"})
     assert page.status_code == 422
     assert "has a secret value, so it cannot be edited on a page" in page.text
+    assert "Change drafts.hidden in its file" in page.text
     assert "08154711" not in page.text
     assert (await call.delete(f"{V1}/rules/drafts.hidden")).status_code == 204
 
@@ -198,6 +199,7 @@ async def test_schedule_with_a_secret_value_is_not_changed_on_a_page(
     )
     assert page.status_code == 422
     assert "has a secret value, so it cannot be edited on a page" in page.text
+    assert "Change drafts.sealed in its file" in page.text
     assert "08154711" not in page.text
     assert (await call.delete(f"{V1}/schedules/drafts.sealed")).status_code == 204
 

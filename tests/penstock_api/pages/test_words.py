@@ -556,7 +556,7 @@ SENTENCES = {
     ),
     "/users": (
         "A unique name.",
-        "If Tenants is empty, replaces the roles that apply to all tenants.",
+        "If Tenants is empty, this replaces the roles that apply to all tenants.",
         "publish, start, answer: each allows one part of operate: publish events, start actions, or answer inquiries.",
     ),
     "/enforcements": (

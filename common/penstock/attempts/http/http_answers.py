@@ -111,19 +111,26 @@ _HOST = re.compile(r"[\w.:-]+")
 
 
 def onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
-    """Return the URL to which an answer redirects. Raises DefinitionError if that is not a URL, and AddressRefused if
-    it is less safe than `url` or not http(s)."""
+    """Return the URL to which an answer redirects. Raises DefinitionError if that is not a URL. Raises AddressRefused
+    if its scheme is neither http nor https, or if it leads from https to http."""
     try:
         location = url.join(answer["location"])
     except (KeyError, httpx.InvalidURL):
-        raise DefinitionError(f"{shown(url)} redirects to an address that is not a URL") from None
+        raise DefinitionError(
+            f"{shown(url)} redirects to an address that is not a URL", hint="Correct the URL of the action."
+        ) from None
     if _HOST.fullmatch(location.host) is None:
         raise DefinitionError(
             f"{shown(url)} redirects to an address that is not a URL", hint="Correct the URL of the action."
         )
-    if location.scheme not in ("http", "https") or (url.scheme == "https" and location.scheme == "http"):
+    if location.scheme not in ("http", "https"):
         raise AddressRefused(
-            f"{shown(url)} redirects to {shown(location)}, which does not use https",
+            f"{shown(url)} redirects to {shown(location)}, whose scheme is neither http nor https",
+            hint="Correct the URL of the action.",
+        )
+    if url.scheme == "https" and location.scheme == "http":
+        raise AddressRefused(
+            f"the redirect of {shown(url)} to {shown(location)} leads from https to http",
             hint="Correct the URL of the action.",
         )
     return location

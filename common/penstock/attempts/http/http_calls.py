@@ -129,8 +129,8 @@ def _headers(run: Run, options: HttpOptions, body: bytes, now: float) -> dict[st
         secret = os.environ.get(options.secret_env)
         if not secret:
             raise ConfigurationError(
-                f"this worker lacks the environment variable {options.secret_env}, with whose value "
-                f"requests of {run.action.ref} are signed",
+                f"this worker lacks the environment variable {options.secret_env}, which has the secret "
+                f"for the signatures of {run.action.ref}",
                 hint="Set the variable on every worker that serves this action.",
             )
         headers |= http_signature.headers(secret, id, int(now), body)

@@ -13,7 +13,7 @@ CODE_CHANGED = (
     "The code was changed while the run was open, or is not deterministic. Restore the code, or guard the "
     "change with ctx.version(...)"
 )
-CHANGED = f"{CODE_CHANGED}; `penstock replay` tries it without running anything."
+CHANGED = f"{CODE_CHANGED}. `penstock replay` compares the code with the run, and runs nothing."
 
 
 class Journal:

@@ -30,8 +30,8 @@ class Batch(Options):
     size: Annotated[int, Field(ge=1, le=LARGEST_BATCH)]
     """The largest number of items in one call, at most 1,000."""
     within: Duration = 0.1
-    """The longest wait for further items, from the claim of the first one on: at most 60 s. With 0 the function gets what the
-    worker claims at once."""
+    """The maximum wait for further items after the claim of the first item, at most 60 s. With 0 the function gets the items
+    that the worker claims at once."""
     by: Paths = ()
     """Paths of parameters. Items with different values of them never share a call. Tenants never do."""
 

@@ -16,8 +16,8 @@ LARGEST_WINDOW = 10_000
 
 class Breaker(Options):
     """`Breaker(20, of=50, within="1m", probe="30s")` opens when 20 of the last 50 attempts within a minute failed. While it is
-    open, executions wait and keep their places. After `probe`, one of them is called. If it completes, the others
-    follow gradually. If it fails, the breaker waits for `probe` again.
+    open, executions wait and keep their places. After the time `probe`, one execution starts as a probe. If it
+    completes, the others follow gradually. If it fails, the breaker waits for `probe` again.
 
     Failed attempts and timeouts are failures, also where a retry follows. Cancelled, lost and deferred attempts count
     as neither, and so do refused parameters. Raises DefinitionError if a value is not valid.

@@ -53,10 +53,10 @@ class HttpOptions(Options):
     def _fits_together(self) -> HttpOptions:
         if self.request is None and "{{" in self.url:
             raise Wrong(
-                "has an expression in its url without a request", "Add request: {method: GET}, for example."
+                "has an expression in its url, but no request", "Add request: {method: GET}, for example."
             )
         if self.request is None and self.secrets:
-            raise Wrong("has secrets without a request", "Add request, whose templates read them.")
+            raise Wrong("has secrets, but no request", "Add request, whose templates read them.")
         if self.request is not None and (self.headers or self.secret_env):
             raise Wrong("has headers or secret_env beside a request", "Put the headers into the request.")
         return self

@@ -46,7 +46,7 @@ def referring(params: Mapping[str, Any], names: Mapping[str, str] | None) -> Map
             raise InvalidInput(f"{name!r} is not a valid name of a secret", hint="Use a-z, A-Z, 0-9 and _.")
         if parameter in params:
             raise InvalidInput(
-                f"{parameter} is given, and as a secret, too", hint="Give it in one of the two ways."
+                f"{parameter} has both a value and a secret", hint="Give either the value or the secret."
             )
     return {**params, **{p: SecretText.of((SecretName(n),)) for p, n in names.items()}}
 

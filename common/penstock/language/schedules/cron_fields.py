@@ -161,7 +161,7 @@ def _step(field: Field, text: str, offset: int) -> int:
         # Such a field would match the first value only, which is not the meaning of `*/90` for minutes.
         unit = {"second": "s", "minute": "m", "hour": "h"}.get(field.name)
         hint = f"By elapsed time it is `@every {text}{unit}`." if unit else None
-        raise _Wrong(f"a step of {text} is more than the {size} values that there are", offset, hint)
+        raise _Wrong(f"the step {text} is larger than the number of values, {size}", offset, hint)
     return int(text)
 
 

@@ -81,7 +81,7 @@ def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], identities: se
     reference = part.get("$ref")
     if reference is not None and not _is_part(follow(root, reference), identities):
         raise Wrong(
-            f"refers to {reference!r} at {place}, which is not in it",
+            f"refers to {reference!r} at {place}, which is not a part of the schema",
             "Penstock fetches nothing: copy the schema into $defs and refer to #/$defs/name.",
         )
     if not isinstance(part.get("secret", False), bool):

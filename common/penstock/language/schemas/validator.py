@@ -55,7 +55,8 @@ class Validator:
         """Return the target of a reference. Raises DefinitionError if it has none."""
         if (node := follow(self.document, reference)) is None:
             raise DefinitionError(
-                f"the schema refers to {reference!r}, which is not in it", hint="Apply it again, corrected."
+                f"the schema refers to {reference!r}, which is not a part of the schema",
+                hint="Correct the schema, and apply it again.",
             )
         return node
 

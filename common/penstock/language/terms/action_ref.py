@@ -138,7 +138,7 @@ def named(
     """Return the parameters by name. Raises TypeError if the function does not take them."""
     if function is None:
         if args:
-            raise TypeError("give the parameters by name: there is no function that says their order")
+            raise TypeError("pass the parameters by name: without the function, their order is unknown")
         return dict(kwargs)
     bound = inspect.signature(function).bind(*args, **kwargs)
     spread = [p.name for p in bound.signature.parameters.values() if p.kind is p.VAR_KEYWORD]

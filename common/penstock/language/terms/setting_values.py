@@ -75,7 +75,9 @@ def _public_address(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError("should be an http(s) address, such as https://penstock.example.org/penstock")
     if parts.username is not None or "//" in parts.path or not parts.path.isascii() or "%" in parts.path:
-        raise ValueError("holds what no browser sends as an origin and a path")
+        raise ValueError(
+            "has a user name, `//`, `%` or a non-ASCII character, which no browser sends in this form"
+        )
     return value.rstrip("/")
 
 

@@ -46,7 +46,11 @@ def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
         yield Problem((*path, "join"), "nothing comes before this task", "Remove `join`, or add `needs`.")
     elif isinstance(task.join, int) and task.join > count:
         hint = f"Write a number up to {count}, or `all`."
-        yield Problem((*path, "join"), f"it joins {task.join}, and {count} lead here: it never runs", hint)
+        yield Problem(
+            (*path, "join"),
+            f"it waits for {task.join} tasks, but only {count} can lead to it, so it never runs",
+            hint,
+        )
     elif task.join != "all" and isinstance(task.when, str) and task.when in task_trigger_rules.NAMED:
         hint = "Keep one of the two. A rule in `when` applies to all `needs`, and `join` to the first tasks that succeed."
         yield Problem((*path, "join"), f"`join: {task.join}` and `when: {task.when}` contradict", hint)
@@ -59,8 +63,8 @@ def _when(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
     path = (*path, "when")
     source_names = {graph[source].name for source in node.sources}
     for name in sorted(task_trigger_rules.tasks_named(task.when) - source_names):
-        hint = f"Add `{name}` to `needs`: a rule speaks of the tasks right before."
-        yield Problem(path, f"the rule names `{name}`, which does not lead here", hint)
+        hint = f"Add `{name}` to `needs`: a rule can only name the tasks directly before it."
+        yield Problem(path, f"the rule names `{name}`, which is not directly before this task", hint)
     if not source_names and task.when in ("one_success", "one_failed"):
         yield Problem(path, "nothing comes before this task", "Add `needs`, or remove `when`.")
 

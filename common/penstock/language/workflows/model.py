@@ -69,7 +69,7 @@ class Workflow(Options):
     warn_after: PositiveDuration | None = None
     """The time from its start after which a run that has not ended is late: rules of `penstock.execution.late` are notified."""
     fail_fast: bool = False
-    """True: after a failure that no task handles, no further task starts. What runs ends by itself, and then the run fails."""
+    """True: after a failure that no task handles, no further task starts. The run fails once all running tasks have ended."""
     limits: Limits = ()
     title: Title = None
     """The title of its executions in lists, such as "order {{ parameters.order }}". Secrets are masked."""

@@ -30,6 +30,6 @@ async def finding(session: Session, settings: Settings) -> Finding:
         return bad("connections", f"{says}, and {-free} more are needed", fix)
     return warning(
         "connections",
-        f"{says}. Another executor or worker needs {FEWEST}; the free connections are {free}",
+        f"{says}. Another executor or worker needs {FEWEST}, and only {free} would be free",
         fix,
     )

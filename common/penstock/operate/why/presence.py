@@ -40,7 +40,7 @@ async def missing(session: Session, row: Execution, workers: Workers) -> tuple[s
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     route = row.open_queue.removeprefix(WORK)
     if workers.leaving:
-        near = f"{count(workers.leaving, 'worker')} could, but will take no new work"
+        near = f"{count(workers.leaving, 'worker')} could run it, but takes no new work"
     elif workers.on_route:
         near = f"{count(workers.on_route, 'worker')} of that route, without the action"
     elif workers.with_action:

@@ -149,8 +149,8 @@ def _broken(breaker: BreakerState, whose: str) -> tuple[str, list[str]]:
         ]
     if breaker.state == "closed":
         return (
-            f"waits for the breaker of {name}{whose}, which counts running calls as failures and opens at "
-            f"{breaker.failures}: {breaker.failed} of the last {breaker.attempts} attempts failed"
+            f"waits for the breaker of {name}{whose}: failed and running calls have reached its threshold of "
+            f"{breaker.failures}, and {breaker.failed} of the last {breaker.attempts} attempts failed"
         ), []
     since = "" if breaker.since is None else f" since {breaker.since:%Y-%m-%d %H:%M:%S} UTC"
     if breaker.by_whom is not None:

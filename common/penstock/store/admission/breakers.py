@@ -71,7 +71,7 @@ class BreakerState:
     allowed: Annotated[
         int | None,
         Field(
-            description="The number of calls that may be under way while it releases; null: it does not release."
+            description="The number of calls that may run at once while the breaker closes; null: it is not closing."
         ),
     ]
     by_whom: Annotated[

@@ -75,7 +75,7 @@ class WaitingLine:
     gate: Annotated[
         str,
         Field(
-            description="The cause of the wait. `limit`: a slot of `limit`. `worker`: a live worker that can "
+            description="The cause of the wait. `limit`: the limit has no free slot. `worker`: there is no live worker that can "
             "run executions of `namespace`. `regroup`: a changed limit is being applied."
         ),
     ]

@@ -28,7 +28,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I2",
-        "fence: an execution has a claim exactly while a worker has it (running or canceling)",
+        "fence: each running execution has a claim of its worker, and no other open execution has a claim",
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
            where n.kind = 'action' and (e.status in ('running', 'canceling')) <> (e.claim is not null)
                and e.finished_at is null""",
@@ -69,7 +69,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I3w",
-        "costs: a slot has the cost that its admission has recorded",
+        "costs: the cost of a slot is the cost in the admission log",
         """select s.execution_id::text from slot s
            join execution e on e.id = s.execution_id and e.attempt <= s.attempt and e.status in ('scheduled', 'running')
            join admission a on a.limit_id = s.limit_id and a.group_value = s.group_value
@@ -107,7 +107,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I3s",
-        "each slot is held by an execution that is scheduled, runs, or waits for an answer",
+        "each slot is held by an execution that needs it: a scheduled, running or waiting one",
         """select s.execution_id::text from slot s left join execution e on e.id = s.execution_id
            where e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting')
                or (s.limit_id, s.group_value)::limit_key <> all (e.keys)""",
@@ -277,7 +277,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10b",
-        "only open executions are in the table `live`",
+        "the table `live` has only open executions that are not queued",
         """select l.execution_id::text from live l left join execution e on e.id = l.execution_id
            where e.id is null or e.finished_at is not null or e.status = 'queued'""",
     ),
@@ -296,7 +296,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10d",
-        "each running execution is in a claim of a registered worker",
+        "each running execution is claimed by a registered worker",
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
            left join (select c.worker, x as id from claim c cross join unnest(c.executions) x) h
                on h.worker = e.claim and h.id = e.id
@@ -314,7 +314,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10g",
-        "no durable function stays suspended after the end of its wait: the end of a child, a signal, or its instant",
+        "each suspended durable function waits: no child has ended, no signal has come, and no timer is due",
         f"""select s.execution_id::text from suspended s where s.since < clock_timestamp() - {SETTLED} and (
                s.until < clock_timestamp() - {SETTLED}
                or exists (select from execution c where c.id = any (s.children) and c.finished_at < clock_timestamp() - {SETTLED})
@@ -331,14 +331,14 @@ INVARIANTS = (
     ),
     Invariant(
         "I10f",
-        "each ended execution is queued for the archive",
+        "each ended execution without a parent is queued for the archive",
         """select e.id::text from execution e left join (select unnest(ids) as id from finished) f on f.id = e.id
            where e.finished_at is not null and e.parent is null and f.id is null""",
     ),
     Invariant(
         "I12",
-        "rows that pending work needs exist: the events of unevaluated rules and open bursts, and the "
-        "fires of open and waiting executions",
+        "pending work has its rows: the events that wait for their rules or are in open bursts, and the "
+        "fires that are open or wait",
         """select u.event_id::text from unmatched u where not exists (select from event e where e.id = u.event_id)
            union select b.event_id::text from burst_event b
            where b.burst is null and not exists (select from event e where e.id = b.event_id)

@@ -483,7 +483,7 @@ async def test_missing_files_of_tls_are_told(executor: HttpExecutor) -> None:
     ("url", "options", "message"),
     [
         ("https://{{ parameters.host }}/x", {"request": {}}, "expression in its host"),
-        ("https://a.example/{{ parameters.x }}", {}, "without a request"),
+        ("https://a.example/{{ parameters.x }}", {}, "but no request"),
         ("https://a.example/{{ parameters. }}", {"request": {}}, "url"),
         ("https://a.example/", {"request": {"method": "GET", "body": {"a": 1}}}, "GET with a body"),
         ("https://a.example/", {"request": {"method": "POST", "body": 1, "text": "x"}}, "more than one body"),
@@ -495,7 +495,7 @@ async def test_missing_files_of_tls_are_told(executor: HttpExecutor) -> None:
             "outside of the folder",
         ),
         ("https://a.example/", {"request": {"qeury": {}}}, "qeury"),
-        ("https://a.example/", {"secrets": {"a": "b"}}, "secrets without a request"),
+        ("https://a.example/", {"secrets": {"a": "b"}}, "has secrets, but no request"),
         ("https://a.example/", {"request": {"tls": {"key": "k"}}}, "key without a certificate"),
     ],
 )

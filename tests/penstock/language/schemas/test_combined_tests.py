@@ -147,10 +147,10 @@ def test_reference_to_nothing_is_told_when_a_value_is_checked() -> None:
     validator = Validator({"properties": {"a": {"$ref": "#/$defs/none"}}})
     assert validator.fits({"b": 1}, Budget())
     with pytest.raises(
-        DefinitionError, match="the schema refers to '#/\\$defs/none', which is not in it"
+        DefinitionError, match="the schema refers to '#/\\$defs/none', which is not a part of the schema"
     ) as refused:
         validator.fits({"a": 1}, Budget())
-    assert refused.value.hint == "Apply it again, corrected."
+    assert refused.value.hint == "Correct the schema, and apply it again."
 
 
 def test_verdict_is_a_boolean_of_every_test() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from penstock.errors import InvalidInput
@@ -217,3 +220,15 @@ def test_every_mend_is_of_an_invariant() -> None:
     assert set(MENDS) <= {invariant.name for invariant in INVARIANTS}
     assert set(MENDS) - set(REPAIRS) == {"I8"}
     assert set(REPAIRS) < set(MENDS)
+
+
+def test_page_of_recovery_lists_each_invariant() -> None:
+    page = (Path(__file__).parents[4] / "docs/recovery.md").read_text()
+    _, _, section = page.partition("\n## Repair\n")
+    section, _, _ = section.partition("\n## ")
+    rows = [row for row in section.splitlines() if row.startswith("| I")]
+    assert [name for row in rows for name in row.split("|")[1].replace(" ", "").split(",")] == list(MENDS)
+    without_repair = re.search(r"invariants have no repair: (.*?)\.", section, re.DOTALL)
+    assert without_repair is not None
+    names = re.findall(r"I\d+\w?|moves", without_repair[1])
+    assert set(names) == {invariant.name for invariant in INVARIANTS} - MENDS.keys()
