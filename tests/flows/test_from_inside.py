@@ -111,7 +111,7 @@ async def test_why_names_a_child_without_a_slot(house: Installation) -> None:
     waits = "waits for a free slot of 1 worker that could run it"
     answer = await why(house.session, parent, house.settings())
     assert f"It waits for its child {child} (inside.double), which {waits}" in answer.says
-    assert "This attempt holds one of these slots. If all slots are held like this" in answer.says
+    assert "This attempt holds one of these slots. If all slots are held in this way" in answer.says
     assert answer.facts["awaited_child"] == child
     answer = await why(house.session, child, house.settings())
     assert f"{parent} (inside.runs_slowly) waits for it, and holds one of these slots." in answer.says

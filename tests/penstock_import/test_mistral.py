@@ -53,6 +53,12 @@ def mapped(
     return simulation, report
 
 
+def test_workflow_that_is_not_mapped_counts_as_a_workflow(tmp_path: Path) -> None:
+    _, report = simulated(tmp_path, files({"echo": ECHO | {"pause-before": True}}))
+    assert (report.found["workflows"], report.mapped["workflows"]) == (1, 0)
+    assert report.found["actions"] == 1  # fetch
+
+
 @pytest.mark.parametrize(
     ("fails", "started", "status"),
     [([], ["first", "good"], "completed"), (["first"], ["bad", "first"], "completed"),
