@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-"""The types that `converted` converts. orjson itself leaves out the fields of a dataclass that begin with an underscore,
+"""The types that `converted` converts. orjson itself leaves out fields of a dataclass that begin with an underscore. It
 adds attributes that are not fields, and cuts the seconds off an offset from UTC."""
 
 
@@ -53,8 +53,8 @@ def converted(value: object) -> Any:
 
 
 def opened(node: object) -> object:
-    """Return what JSON has in the place of an enum, a dataclass or a pydantic model, one level deep, and any other value as
-    it is."""
+    """Return what JSON has in the place of an enum, a dataclass or a pydantic model, one level deep. Other values are
+    returned unchanged."""
     while isinstance(node, Enum):
         node = node.value
     is_object = isinstance(node, BaseModel) or (dataclasses.is_dataclass(node) and not isinstance(node, type))

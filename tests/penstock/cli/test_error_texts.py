@@ -128,7 +128,7 @@ def test_output_that_takes_nothing_is_named(words: str, where: str, reason: str,
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_output_escapes_what_its_encoding_does_not_have(encoding: str, options: list[str]) -> None:
+def test_output_escapes_characters_outside_its_encoding(encoding: str, options: list[str]) -> None:
     word = "Zürich \u2713 \U0001f600"
     ran = subprocess.run(
         [sys.executable, "-m", "penstock", "test", "payload.word", f"word={word}", *options],

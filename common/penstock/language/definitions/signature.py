@@ -194,9 +194,9 @@ def _show_default(schema: dict[str, Any], default: Any) -> None:
     if schema.get("secret") or schema.get("writeOnly"):
         return
     try:
-        shown = to_jsonable_python(default)
-        check_value(shown)
-        schema["default"] = shown
+        stored = to_jsonable_python(default)
+        check_value(stored)
+        schema["default"] = stored
     except (
         Exception
     ):  # a default that cannot be stored is left out of the schema; the function itself applies it
@@ -214,9 +214,8 @@ def _with_fresh_defaults(bind: Bind, defaults: Mapping[str, Any]) -> Bind:
         is_object = is_dataclass(default) and not isinstance(default, type)
         if isinstance(default, _MUTABLE) or is_object:
             with suppress(Exception):
-                mutable[name] = copy.deepcopy(
-                    default
-                )  # the function may also be called by other code, which changes it
+                # Other code may call the function too, and change the default.
+                mutable[name] = copy.deepcopy(default)
     if not mutable:
         return bind
 

@@ -178,7 +178,7 @@ class Settings:
     words: list[str] = field(default_factory=list)
 
 
-def test_execution_does_not_see_what_another_put_into_a_default() -> None:
+def test_execution_gets_a_fresh_copy_of_a_default() -> None:
     marker = object()
 
     @action
