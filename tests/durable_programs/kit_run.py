@@ -420,7 +420,7 @@ async def _play(
     except Stuck:
         outcome = ("stuck",)
     except AssertionError as error:
-        outcome = ("stuck",) if "what never comes" in str(error) else ("broken", repr(error))
+        outcome = ("stuck",) if "nothing that ends the wait" in str(error) else ("broken", repr(error))
     except (Exception, asyncio.CancelledError) as error:
         outcome = ("broken", repr(error))
     run.turns_left = None  # a request that comes after the end of the run is none

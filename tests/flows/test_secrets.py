@@ -266,7 +266,7 @@ async def test_type_and_cause_of_an_error_show_none(house: Installation, ref: st
 @pytest.mark.parametrize("kind", ["step", "state"])
 async def test_name_with_a_secret_is_refused_before_it_is_stored(house: Installation, kind: str) -> None:
     id = await house.client.start("safe.names", {"kind": kind}, secrets={"password": "password"})
-    with pytest.raises(ExecutionFailed, match=f"the name of a {kind} holds a secret"):
+    with pytest.raises(ExecutionFailed, match=f"the name of a {kind} contains a stored secret"):
         await house.client.result(id, timeout=20)
     assert not is_in(await told(house) + str(await house.rows("select name from step")))
 
@@ -320,7 +320,7 @@ async def test_secret_references_cannot_be_given_by_another_way(house: Installat
     forged = {"password": "x", "$secrets": [[["password"], [{"secret": "password"}]]]}
     with pytest.raises(InvalidInput):
         await house.client.start("safe.use", forged)
-    with pytest.raises(InvalidInput, match="as a secret, too"):
+    with pytest.raises(InvalidInput, match="has both a value and a secret"):
         await house.client.start("safe.use", {"password": "x"}, secrets={"password": "password"})
 
 

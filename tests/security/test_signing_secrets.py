@@ -62,7 +62,7 @@ async def test_caller_of_a_webhook_does_not_see_a_master_key(database: str) -> N
         [sealed] = await house.rows("select master_key from secret where name = 'webhook:git'")
         with pytest.raises(ConfigurationError, match=sealed["master_key"]) as raised:
             await signing_secrets.of_webhook(house.session, "git")
-        assert "a new key in front" in str(raised.value.hint)
+        assert "the newest key first" in str(raised.value.hint)
         with pytest.raises(ConfigurationError) as concealed, concealed_from_caller():
             await signing_secrets.of_webhook(house.session, "git")
         assert sealed["master_key"] not in f"{concealed.value.message} {concealed.value.hint}"

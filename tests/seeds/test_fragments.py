@@ -91,7 +91,7 @@ def _refused(monkeypatch: pytest.MonkeyPatch, name: str) -> str:
 
 
 def test_claiming_cannot_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Every attempt is claimed" in _refused(monkeypatch, "PENSTOCK_ENABLE_CLAIMING")
+    assert "every attempt is always claimed" in _refused(monkeypatch, "PENSTOCK_ENABLE_CLAIMING")
 
 
 def test_heartbeat_interval_is_a_setting() -> None:

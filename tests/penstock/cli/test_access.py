@@ -31,12 +31,12 @@ async def test_tokens_are_made_listed_and_revoked(named: str) -> None:
     unknown = await penstock("tokens", "create", "x", "--scope", "operat")
     assert "operate" in unknown.err
     rotated = await penstock("tokens", "rotate", "ci", "--overlap", "2h", "--expires", "never")
-    assert (rotated.code, rotated.out.strip() != secret, "is good until" in rotated.err) == (0, True, True)
+    assert (rotated.code, rotated.out.strip() != secret, "is valid until" in rotated.err) == (0, True, True)
     assert (await penstock("tokens", "list", "--json")).document["expires_at"] is None
     assert (await penstock("tokens", "rotate", "cj")).code == 1
     late = await penstock("tokens", "create", "late", "--scope", "start:shop.nope")
     assert (late.code, "start:shop.nope matches no action" in late.err) == (0, True)
-    assert "the token is valid" in " ".join(late.err.split())
+    assert "The token is valid" in " ".join(late.err.split())
     assert (await penstock("tokens", "revoke", "late")).code == 0
     assert (await penstock("tokens", "revoke", "ci")).code == 0
     assert "There are no tokens" in (await penstock("tokens", "list")).out

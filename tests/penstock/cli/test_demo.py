@@ -61,7 +61,7 @@ def test_it_runs_reports_and_leaves_nothing_running(folder: Path) -> None:
     assert "40 files measured" in said
     assert "5 events, 5 matches of rules, 51 executions" in said
     assert re.search(r"all \d+ checks of .penstock check. hold", said)
-    assert "What to type next" in said
+    assert "Next commands" in said
     assert left_running(folder) == []
 
 
@@ -78,5 +78,5 @@ def test_killed_in_the_middle_it_finishes_the_next_time(folder: Path) -> None:
     said, _ = again.communicate(timeout=DEADLINE)
     assert again.returncode == 0, said
     assert "51 executions" in said
-    assert "none lost" in said
+    assert "none was lost" in said
     assert left_running(folder) == []

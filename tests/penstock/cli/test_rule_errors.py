@@ -80,7 +80,7 @@ async def test_once_it_is_mended_it_is_run_again_and_starts_each_once(house: Ins
     said = await penstock("rules", "rerun", "till.book_large", "--json")
     assert said.code == 0
     assert {row["event_id"]: row["what"] for row in said.documents} == {small: "no match", larger: "started"}
-    assert "nothing to run again" in (await penstock("rules", "rerun", "--all")).out
+    assert "no failed evaluation to repeat" in (await penstock("rules", "rerun", "--all")).out
     await house.quiet()
     assert await house.statuses() == {"completed": 2}
     assert sorted(str(r["event_id"]) for r in await house.rows("select event_id from enforcement")) == [

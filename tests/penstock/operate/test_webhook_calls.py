@@ -71,7 +71,7 @@ def test_call_with_an_id_reports_a_result_or_an_error() -> None:
 
 def test_call_with_an_id_needs_a_key() -> None:
     webhook = replace(PLAIN, completes="{{ body.id }}")
-    with pytest.raises(InvalidInput, match="the call has no key"):
+    with pytest.raises(InvalidInput, match="the call lacks the key header"):
         meaning(webhook, b'{"id": "a"}')
     assert meaning(webhook, b'{"id": "a"}', x_id="1").awaited == "a"
     assert meaning(webhook, b'{"id": ""}').awaited is None

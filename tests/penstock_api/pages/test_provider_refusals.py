@@ -84,7 +84,7 @@ async def test_only_the_answer_to_this_request_is_taken_and_once(
         assert "this sign-in was started in another browser" in says(refused)
     refused = await person.get(forged)
     assert "`state` differs" in says(refused)
-    assert "did not begin this sign-in" in says(await person.get(back))  # the cookie was good for one answer
+    assert "was started in another browser" in says(await person.get(back))  # the cookie was good for one answer
     for more, said in (
         ("error=access_denied&error_description=You+may+not", "You may not"),
         ("iss=https%3A%2F%2Fevil.example&code=x", "another provider"),
@@ -101,7 +101,7 @@ async def test_only_the_answer_to_this_request_is_taken_and_once(
     assert evil not in shown.text
     assert evil in says(shown)
     person.cookies.set("penstock_sign_in", "bm90IGpzb24", domain="penstock")
-    assert "did not begin this sign-in" in says(await person.get(back))
+    assert "was started in another browser" in says(await person.get(back))
     gone = await person.get("/sign-in/provider", params={"then": "https://evil.example"})
     entered = await person.get(provider.go(gone.headers["location"]))
     assert entered.headers["location"] == "/"

@@ -94,7 +94,7 @@ async def test_view_that_is_not_valid_can_be_deleted_or_mended(page: Page, site:
 async def test_view_that_was_deleted_says_so(site: Site) -> None:
     async with httpx.AsyncClient(base_url=site.address, headers={"accept": "text/html"}) as client:
         gone = await client.get(f"/executions?view={UUID(int=1)}")
-        assert (gone.status_code, "It may have been deleted" in gone.text) == (404, True)
+        assert (gone.status_code, "The view may have been deleted" in gone.text) == (404, True)
         wrong = await client.get("/executions?view=7")
         assert wrong.status_code == 422
 

@@ -215,4 +215,4 @@ def test_a_large_workflow_is_read_from_a_file_as_from_a_text(
     for read in (lambda: load(tmp_path / "large.yaml"), lambda: from_yaml(text)):
         with pytest.raises(DefinitionError, match="more than 1,000 bytes") as caught:
             read()
-        assert "workflows of their own" in str(caught.value.hint)
+        assert "workflows in other files" in str(caught.value.hint)

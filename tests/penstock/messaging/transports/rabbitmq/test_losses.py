@@ -257,7 +257,7 @@ async def test_a_password_that_is_wrong_is_said_at_once_and_not_shown(
     ("failure", "hint"),
     [
         ("localhost: NOT_ALLOWED - access to vhost '/' refused for user 'x'", "rabbitmqctl set_permissions"),
-        ("localhost: NOT_ALLOWED - vhost missing not found", "Check that it runs"),
+        ("localhost: NOT_ALLOWED - vhost missing not found", "Check that RabbitMQ runs"),
         ("localhost: connection per user limit", FULL_HINT),
     ],
 )
