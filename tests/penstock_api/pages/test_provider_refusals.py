@@ -84,7 +84,9 @@ async def test_only_the_answer_to_this_request_is_taken_and_once(
         assert "this sign-in was started in another browser" in says(refused)
     refused = await person.get(forged)
     assert "`state` differs" in says(refused)
-    assert "was started in another browser" in says(await person.get(back))  # the cookie was good for one answer
+    assert "was started in another browser" in says(
+        await person.get(back)
+    )  # the cookie was good for one answer
     for more, said in (
         ("error=access_denied&error_description=You+may+not", "You may not"),
         ("iss=https%3A%2F%2Fevil.example&code=x", "another provider"),
