@@ -281,7 +281,7 @@ async def test_default_answer_with_a_secret_is_refused(house: Installation, ref:
 
 async def test_id_of_later_with_a_secret_is_refused(house: Installation) -> None:
     id = await house.client.start("safe.waits_outside", {}, secrets={"password": "password"})
-    with pytest.raises(ExecutionFailed, match="the id of `later` holds a secret"):
+    with pytest.raises(ExecutionFailed, match="the id of `later` contains a stored secret"):
         await house.client.result(id, timeout=20)
     assert not is_in(await told(house))
 

@@ -177,7 +177,7 @@ def test_request_without_a_response_ends_the_test(simulation: Simulation) -> Non
     simulation.respond(f"{SHOP}/orders/7", json={}, times=1)
     simulation.run(lookups.show_order, id=7)
     for id in (7, 8):
-        with pytest.raises(NotFound, match=f"no more, to GET {SHOP}/orders/{id}") as error:
+        with pytest.raises(NotFound, match=f"no response left for GET {SHOP}/orders/{id}") as error:
             simulation.run(lookups.show_order, id=id)
         assert "simulation.respond" in (error.value.hint or "")
 

@@ -201,8 +201,8 @@ def test_the_calendar_ends_in_the_year_9999() -> None:
         ("*/0 * * * *", "minute is wrong at character 3: the step '0'", None),
         ("*/x * * * *", "minute is wrong at character 3: the step 'X'", None),
         ("*/ * * * *", "minute is wrong at character 3: the step ''", None),
-        ("*/90 * * * *", "a step of 90 is more than the 60 values", "`@every 90m`"),
-        ("* */36 * * *", "a step of 36 is more than the 24 values", "`@every 36h`"),
+        ("*/90 * * * *", "the step 90 is larger than the number of values, 60", "`@every 90m`"),
+        ("* */36 * * *", "the step 36 is larger than the number of values, 24", "`@every 36h`"),
         ("? * * * *", "minute is wrong at character 1: '?' is not 0-59", "Write `*` for any."),
         ("* * L/2 * *", "day-of-month is wrong at character 5", None),
         ("* * 15W * *", "day-of-month is wrong at character 5: '15W' is not 1-31", None),
@@ -318,4 +318,4 @@ def test_accepted_specs_are_valid_for_cronsim(text: str) -> None:
         assert cronsim_takes(text)
     elif cronsim_takes(text):
         # a step that leaves only the first value, a step after L, a date that never comes
-        assert "a step of" in refusal or "never fires" in refusal or "L/" in text, refusal
+        assert "the step " in refusal or "never fires" in refusal or "L/" in text, refusal

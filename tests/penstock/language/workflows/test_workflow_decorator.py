@@ -324,7 +324,7 @@ def test_problems_are_told_at_the_line_of_the_call() -> None:
     line = flow.__code__.co_firstlineno + 2
     with pytest.raises(
         DefinitionError,
-        match=rf"test_workflow_decorator\.py:{line}: workflow shop\.flow: tasks\.b\.input: nobody",
+        match=rf"test_workflow_decorator\.py:{line}: workflow shop\.flow: tasks\.b\.input: no task publishes",
     ):
         workflow(flow)
 
