@@ -139,7 +139,8 @@ async def test_an_execution_on_a_worker_that_is_gone_runs_again(house: Installat
 
 
 async def test_an_execution_on_a_live_worker_is_left_to_it(house: Installation, parts: Parts) -> None:
-    await house.start(*shop.ALL)
+    await house.apply(*shop.ALL)
+    await house.worker(*shop.ALL)
     id = await house.client.start("shop.wait_for", {"seconds": 3})
     await house.until("select 1 from claim")
     await house.until("select 1 from process where $1 = any(holding)", id)
@@ -147,6 +148,7 @@ async def test_an_execution_on_a_live_worker_is_left_to_it(house: Installation, 
     assert await broken(house) == {"I10d"}
     [one] = await repair(parts.database.session(), parts.publisher, apply=True)
     assert (one.name, one.state, one.mended) == ("I10d", "left", 0)
+    await house.executor()
     assert await house.client.result(id, timeout=20) == "waited"
     await house.sound()
     assert (await house.client.get(id)).recoveries == 0
