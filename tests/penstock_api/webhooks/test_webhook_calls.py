@@ -264,9 +264,10 @@ async def test_caller_that_hangs_up_in_its_body_logs_nothing(api: Api, call: htt
 async def test_if_none_match_only_creates(call: httpx.AsyncClient) -> None:
     webhook = {"trigger": "shop.order_placed", "signature": "secret", "secret": SECRET}
     only_new = {"if-none-match": "*"}
-    for path, first, second in (
-        (f"{V1}/webhooks/once", webhook, {**webhook, "payload": {"id": 7}}),
+    for kind, path, first, second in (
+        ("webhook", f"{V1}/webhooks/once", webhook, {**webhook, "payload": {"id": 7}}),
         (
+            "subscription",
             f"{V1}/subscriptions/once",
             {"url": "https://example.org/first"},
             {"url": "https://example.org/second"},
@@ -276,7 +277,7 @@ async def test_if_none_match_only_creates(call: httpx.AsyncClient) -> None:
         refused = await call.put(path, json=second, headers=only_new)
         assert (refused.status_code, refused.json()["hint"]) == (
             409,
-            "Change the existing webhook, or choose another name.",
+            f"Change the existing {kind}, or choose another name.",
         )
         [row] = (await call.get(path.removesuffix("/once"))).json()
         assert row.get("payload") is None
