@@ -94,7 +94,7 @@ def test_unsupported_logins_are_refused_with_the_remedy(tmp_path: Path, user: di
 def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "config"
     path.write_text(content)
-    with pytest.raises(ConfigurationError, match="is not one"):
+    with pytest.raises(ConfigurationError, match="is not a valid kubeconfig"):
         kubernetes_cluster.from_kubeconfig(path)
 
 
