@@ -18,7 +18,7 @@ from penstock.testing.durable_run import BEGIN
 from tests.penstock.engine.durable.attempts import Outside, memory_of_run, outcome_of, turns
 
 DEADLINE, SENT = Key("timeout of go", 1), signal_key("go", 1)
-AWAITS_SIGNAL = {"children": [], "until": None, "signals": [["signal/go", 1]]}
+AWAITS_SIGNAL = {"children": [], "until": None, "signals": [["signal/go", 1]], "causes": ["the signal go"]}
 
 
 async def _note(name: str) -> str:
