@@ -152,10 +152,20 @@ def test_cancelling_after_the_failure_ends_open_tasks() -> None:
     assert ended(world) == "failed"
 
 
+def test_cancelling_ends_the_pause_after_the_failure() -> None:
+    world = run(BRANCHES, FAST + "\non_exit: {action: t.bye, input: {how: '{{ system.status }}'}}")
+    world.finish(("a", "failed", BOOM)).pause()
+    world.stop("cancelled", {"type": "Cancelled"})
+    world.finish(("b", "cancelled", None))
+    assert world.input("on_exit") == {"how": "failed"}
+    world.finish(("on_exit", 1))
+    assert ended(world) == "failed"
+
+
 def test_task_is_not_ended_by_hand_after_the_failure() -> None:
     world = run(BRANCHES, FAST)
     world.finish(("a", "failed", BOOM))
-    with pytest.raises(Conflict, match="has already ended"):
+    with pytest.raises(Conflict, match="has ended or is ending"):
         world.skip("c")
 
 
