@@ -103,7 +103,9 @@ def stop(
         if state.phase == "stopping":
             yield from end_if_all_tasks_ended(draft)
         yield from start_due(draft)
-    elif state.phase == "stopping":  # after a failure, with `fail_fast`: the pause ends, as in a running workflow
+    elif (
+        state.phase == "stopping"
+    ):  # after a failure, with `fail_fast`: the pause ends, as in a running workflow
         state.paused = False
     elif state.phase == "exiting":
         assert state.outcome is not None
@@ -140,7 +142,9 @@ def _end_by_hand(
     draft = Draft(plan, state, facts, system)
     name = plan.graph[task].name
     if state.phase == "ended" or (state.phase != "running" and task != plan.exit):
-        raise Conflict("the workflow has ended or is ending", hint="Rerun the workflow from this task instead.")
+        raise Conflict(
+            "the workflow has ended or is ending", hint="Rerun the workflow from this task instead."
+        )
     if task == plan.exit and state.phase == "running":
         raise Conflict(f"`{name}` has not started", hint="This task starts when all other tasks have ended.")
     yield from draft.scope.load(Needed(tasks={task}))

@@ -108,7 +108,10 @@ async def test_many_are_cancelled_in_batches_and_those_that_are_left_if_it_is_do
     kept = await house.client.start("many.talk", {"word": "yes"})
     nobody = await penstock("cancel", "--dry-run")
     assert (nobody.code, "nothing is selected" in nobody.err) == (1, True)
-    assert "use either ids or filter options" in (await penstock("cancel", kept, "--action", "many.talk")).err.lower()
+    assert (
+        "use either ids or filter options"
+        in (await penstock("cancel", kept, "--action", "many.talk")).err.lower()
+    )
     assert (await penstock("cancel", "-p", "word=no", "--dry-run")).out.strip() == "7 would be asked to stop."
     assert set(await house.statuses()) == {"scheduled"}
     assert (
