@@ -177,7 +177,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "a parameter of another type": (("run", "shop.charge", "order=seven"), "order"),
     "no parameter": (("run", "shop.charge"), "order"),
     "a parameter without its name": (("run", "shop.charge", "7"), "order=7"),
-    "an id that is none": (("show", "7"), "the last 8 characters of an id"),
+    "an id that is none": (("show", "7"), "characters of an id"),
     "an id of nothing": (("show", "0198c7a2-0000-7000-8000-000000000000"), "penstock executions"),
     "a trigger that is not there": (("publish", "shop.order_palced"), "shop.order_placed"),
     "a payload that does not fit": (
