@@ -157,7 +157,7 @@ def test_an_ended_task_cannot_be_decided_by_hand() -> None:
     with pytest.raises(Conflict, match="`on_exit` has not started"):
         world.skip("on_exit")
     world.finish(("b", 1)).finish(("c", 1)).finish(("on_exit", 1))
-    with pytest.raises(Conflict, match="has already ended"):
+    with pytest.raises(Conflict, match="has ended or is ending"):
         world.set_result("b", 1)
 
 
