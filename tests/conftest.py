@@ -32,6 +32,7 @@ from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
 from tests.servers.replicated import ReplicatedPostgres
+from tests.servers.reused import Reused
 
 # How fast a busy machine makes up examples says nothing about the code.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -102,10 +103,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Show failures as they come, in the process that writes to the terminal."""
+    """Show failures as they come, in the process that writes to the terminal. Processes that share the tests begin at
+    different folders, so that each compiles modules that the others then find compiled."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(FailuresAtOnce(terminal), "failures-at-once")
+    if "PYTEST_XDIST_WORKER" in os.environ and config.args == config.getini("testpaths"):
+        left_out = config.getini("norecursedirs")
+        folders = sorted(
+            str(path)
+            for path in Path(__file__).parent.iterdir()
+            if (path.is_dir() and not path.name.startswith("_") and path.name not in left_out)
+            or path.match("test_*.py")
+        )
+        number, count = (
+            int(os.environ[f"PYTEST_XDIST_WORKER{name}"].lstrip("gw")) for name in ("", "_COUNT")
+        )
+        start = len(folders) * number // count
+        config.args[:] = folders[start:] + folders[:start]
 
 
 @pytest.hookimpl(trylast=True)
@@ -117,7 +132,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     place = {}
     for waits in (True, False):
         files = [path for path in size if WAITING.isdisjoint(path.parts) is not waits]
-        for number, path in enumerate(sorted(files, key=lambda path: (path.name not in FEW, -size[path]))):
+        for number, path in enumerate(
+            sorted(files, key=lambda path: (path.name not in FEW, -size[path], path))
+        ):
             place[path] = 3 * number if waits else 3 * (number // 2) + 1 + number % 2
     items.sort(key=lambda item: place[item.path])
 
@@ -187,15 +204,27 @@ async def gated(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
         yield name
 
 
+@pytest.fixture(scope="session")
+async def reused(postgres_server: Postgres, template: str) -> AsyncIterator[Reused]:
+    """The databases that the tests of this process use one after the other."""
+    reused = Reused(postgres_server, template)
+    yield reused
+    await reused.close()
+
+
 @pytest.fixture
-async def database(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
-    """The address of a fresh database: a copy of the template."""
-    name = databases.new_name()
-    address = await databases.create(postgres_server, name, template=template)
-    if "PENSTOCK_TEST_TEMPLATE" not in os.environ:
-        databases.has_roles(address, template)
+async def database(postgres_server: Postgres, template: str, reused: Reused) -> AsyncIterator[str]:
+    """The address of a database like a fresh copy of the template."""
+    if "PENSTOCK_TEST_TEMPLATE" in os.environ:
+        name = databases.new_name()
+        yield await databases.create(postgres_server, name, template=template)
+        await databases.drop(postgres_server, name)
+        return
+    name = await reused.take()
+    address = postgres_server.dsn(name)
+    databases.has_roles(address, template)
     yield address
-    await databases.drop(postgres_server, name)
+    await reused.give_back(name)
 
 
 @pytest.fixture

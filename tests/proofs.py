@@ -3,6 +3,7 @@
 A proof plays many cases of one promise (crash points, orders of a race, hostile servers), or all parts of a subject in a browser
 or in another program. proofs.toml names the proofs, and representatives of them that `make test` runs all the same.
 A test that is played on both transports belongs to `make test` on one of them, and to `make proof` on the other.
+Of a long table that proofs.toml lists, `make test` runs a few rows of each test, and `make proof` runs the others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import pytest
 FILE = Path(__file__).with_suffix(".toml")
 VARIABLE = "PENSTOCK_TEST_PART"
 TRANSPORTS = ("postgres", "rabbitmq")
+ROWS = 3
+"""Rows of each test of a long table that `make test` runs."""
 
 
 @cache
@@ -27,6 +30,12 @@ def read() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the prefixes of node ids of proofs, and those of their representatives."""
     document = tomllib.loads(FILE.read_text())
     return tuple(document["proofs"]), tuple(document["representatives"])
+
+
+@cache
+def tables() -> tuple[str, ...]:
+    """Return the prefixes of node ids of tests with long tables."""
+    return tuple(tomllib.loads(FILE.read_text())["tables"])
 
 
 def begins(node: str, prefixes: Iterable[str]) -> bool:
@@ -72,14 +81,32 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     transports: defaultdict[str, set[str]] = defaultdict(set)
     for item in items:
         transports[_function(item)].add(_transport(item))
+    first = {
+        item.nodeid
+        for item in items
+        if not is_proof(item.nodeid)
+        and (len(transports[_function(item)]) == 1 or _transport(item) == transport_of(_name(item)))
+    }
+    first -= _further_rows(first)
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        second = len(transports[_function(item)]) > 1 and _transport(item) != transport_of(_name(item))
-        proof = second or is_proof(item.nodeid)
-        (kept if proof is (part() == "proof") else left).append(item)
+        (kept if (item.nodeid in first) is (part() == "test") else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
+
+
+def _further_rows(nodes: Iterable[str]) -> set[str]:
+    """Return the rows of long tables that are left to `make proof`. Which stay depends on nothing but their names."""
+    rows: defaultdict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        if begins(node, tables()):
+            rows[node.partition("[")[0]].append(node)
+    return {
+        node
+        for all_rows in rows.values()
+        for node in sorted(all_rows, key=lambda row: crc32(row.encode()))[ROWS:]
+    }
 
 
 def _name(item: pytest.Item) -> str:

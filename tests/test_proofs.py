@@ -24,6 +24,12 @@ def test_flow(transport): pass
 @pytest.mark.parametrize("transport", ["rabbitmq"])
 def test_pinned(transport): pass
 """
+TABLE = """
+import pytest
+
+@pytest.mark.parametrize("number", range(10))
+def test_rows(number): pass
+"""
 HOOKS = """
 from tests import proofs
 
@@ -32,7 +38,7 @@ def pytest_ignore_collect(collection_path, config): return proofs.is_left_out(co
 """
 
 
-@pytest.mark.parametrize("prefix", [*proofs.read()[0], *proofs.read()[1]])
+@pytest.mark.parametrize("prefix", [*proofs.read()[0], *proofs.read()[1], *proofs.tables()])
 def test_each_entry_names_a_file_or_folder(prefix: str) -> None:
     assert (ROOT / prefix.partition("::")[0]).exists()
 
@@ -46,6 +52,9 @@ def test_both_parts_together_are_all_tests_once(tmp_path: Path) -> None:
     for file in ("tests/crash/test_scenes.py", "tests/crash/test_kill.py", "tests/flows/test_scenes.py"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(SCENES)
+    table = tmp_path / proofs.tables()[0] / "test_table.py"
+    table.parent.mkdir(parents=True)
+    table.write_text(TABLE)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib")
     (tmp_path / "conftest.py").write_text(HOOKS)
     every, test, proof = (_collected(tmp_path, part) for part in (None, "test", "proof"))
@@ -54,9 +63,11 @@ def test_both_parts_together_are_all_tests_once(tmp_path: Path) -> None:
     assert {name.partition("::")[0] for name in test} == {
         "tests/crash/test_kill.py",
         "tests/flows/test_scenes.py",
+        table.relative_to(tmp_path).as_posix(),
     }
     flows = [name for name in test if name.startswith("tests/flows")]
     assert len(flows) == 4, "a flow is played on one transport, one that is pinned to a transport on that"
+    assert sum("test_rows" in name for name in test) == proofs.ROWS
 
 
 def _collected(folder: Path, part: str | None) -> list[str]:

@@ -40,7 +40,7 @@ async def kept_connection(server: Postgres) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _connected(server: Postgres) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+async def connected(server: Postgres) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
     if server in _kept and not _kept[server][0].is_closed():
         connection, alone = _kept[server]
         async with alone:
@@ -55,7 +55,7 @@ async def _connected(server: Postgres) -> AsyncIterator[asyncpg.Connection[async
 
 async def create(server: Postgres, name: str, *, template: str = "template1") -> str:
     """Create a database as a copy of `template`, which may have no session. Returns its address."""
-    async with _connected(server) as connection:
+    async with connected(server) as connection:
         strategy = "STRATEGY file_copy" if await connection.fetchval(COPY) else ""
         await connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
     return server.dsn(name)
@@ -105,7 +105,7 @@ def as_service(database: str, service: str) -> str:
 
 async def drop(server: Postgres, name: str) -> None:
     """Drop a database, ending whatever is still connected to it."""
-    async with _connected(server) as connection:
+    async with connected(server) as connection:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
