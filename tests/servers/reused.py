@@ -11,7 +11,6 @@ import asyncpg
 from tests.servers import databases
 from tests.servers.postgres import Postgres
 
-
 SESSIONS = "select count(*) from pg_stat_activity where datname = $1 and backend_type = 'client backend'"
 SETTINGS = """
 select exists (select from pg_db_role_setting where setdatabase = d.oid)
