@@ -48,6 +48,7 @@ FORMS: dict[str, Callable[[], BaseException]] = {
         "current transaction is aborted, commands ignored until end of transaction block"
     ),
     "disk full": lambda: asyncpg.DiskFullError("could not extend file"),
+    "no schema": lambda: asyncpg.UndefinedTableError('relation "catalog" does not exist'),
     "full": lambda: asyncpg.TooManyConnectionsError("sorry, too many clients already"),
 }
 BODIES: dict[str, Any] = {

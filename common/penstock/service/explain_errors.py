@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncpg
 
-from penstock.errors import ConfigurationError, ConnectionFailed, InvalidInput, PenstockError
+from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.extras import missing_extra
+from penstock.store.session.postgres_errors import in_our_words
 
 DEBUG = "For the traceback, run the command again with PENSTOCK_LOG_LEVEL=debug."
 
@@ -17,17 +18,8 @@ def explained(error: Exception) -> PenstockError:
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
         return missing
     text = f"{type(error).__name__}: {error}".rstrip(": ")
-    if isinstance(
-        error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError | asyncpg.UndefinedFunctionError
-    ):
-        return ConfigurationError(
-            f"the database has no schema that this version of Penstock knows ({error})",
-            hint="Create or update it with `penstock migrate`; `penstock dev` does so before it says that it is ready.",
-        )
-    if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        return ConfigurationError(
-            f"PostgreSQL: {error}", hint="Grant the right, or connect as the owner of the tables."
-        )
+    if translated := in_our_words(error):
+        return translated
     if isinstance(error, asyncpg.DataError) or (
         isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
     ):  # the value does not fit its column: too large a number, an instant that PostgreSQL cannot hold

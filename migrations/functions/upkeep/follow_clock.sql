@@ -10,6 +10,8 @@
 -- - claims, from which the age of an attempt counts
 -- - namespaces without a worker, and routes that are ordered
 -- - calls to subscribers, and subscriptions that are failing
+-- - batches of ended executions, which wait for the archive, and the next measurement of the figures
+-- - what only other services write (follow_clock_elsewhere)
 -- A row that another transaction has locked is left to that transaction.
 -- The instants of executions are left alone: their delays, retries, deadlines and places in line are instants on the database's
 -- clock. A row that was written since the clock went back may be moved, too. Then it is due early, and is looked at once more.
@@ -56,6 +58,11 @@ begin
     where ctid = any (array(select ctid from subscription where failing_since > v_now for no key update skip locked));
     update delivery set due_at = greatest(due_at - v_back, v_now)
     where ctid = any (array(select ctid from delivery where due_at > v_now for update skip locked));
+    update finished set at = least(at - v_back, v_now)
+    where ctid = any (array(select ctid from finished where at > v_now for update skip locked));
+    update figures set due_at = v_now
+    where ctid = any (array(select ctid from figures where due_at > v_now for update skip locked));
+    perform follow_clock_elsewhere(v_now, v_back);
 
     -- The locks of keys come before the rows of breakers, as in a transaction that ends an attempt.
     perform lock_keys(array(

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from penstock.errors import PartitionDropped
+from penstock.errors import NotMigrated, PartitionDropped
 from penstock.store.session.database import Session, Transaction
 
 # Two processes that make or drop partitions of one table at once can cause an internal error of PostgreSQL. With this lock,
@@ -144,5 +144,5 @@ async def has_strays(session: Session, table: str) -> bool:
 def _there(table: str) -> Iterator[None]:
     try:
         yield
-    except asyncpg.UndefinedTableError:
+    except (NotMigrated, asyncpg.UndefinedTableError):
         raise PartitionDropped(f"{table} is not there any more") from None

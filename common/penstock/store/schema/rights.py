@@ -164,6 +164,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "finish_completed": ("worker", "api"),
     "take_plain_step": ("worker",),
     "permit_takes": ("worker", "api"),
+    "follow_clock_elsewhere": ("executor",),
     "withdraw_take": ("worker", "api"),
     "settle_costs": ("worker",),
     "sign_attempt": ("worker",),

@@ -13,6 +13,7 @@ from penstock.errors import (
     InvalidInput,
     KeysChanged,
     NotAllowed,
+    NotMigrated,
     PenstockError,
     WrongClock,
 )
@@ -42,6 +43,16 @@ _TRANSIENT = (
 )
 
 
+_UNDEFINED = (
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
+    asyncpg.UndefinedFunctionError,
+    asyncpg.UndefinedObjectError,
+    asyncpg.InvalidSchemaNameError,
+)
+"""Errors about statements that name what the schema of the database does not have."""
+
+
 def is_transient(error: BaseException) -> bool:
     """Return True for an error that does not depend on the statement: the same work may succeed later."""
     if isinstance(error, asyncpg.InterfaceError):
@@ -50,8 +61,8 @@ def is_transient(error: BaseException) -> bool:
 
 
 def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockError | None:
-    """Return the PenstockError for an error of PostgreSQL about the caller's input; None for other errors. `may_seal`:
-    this process has a master key."""
+    """Return the PenstockError for an error of PostgreSQL about the caller's input, rights or schema; None for other
+    errors. `may_seal`: this process has a master key."""
     if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
         return InvalidInput(
             "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
@@ -61,6 +72,12 @@ def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockErr
             f"the role of PENSTOCK_DATABASE_URL may not do this: {error}",
             hint="Use the role of a service with this right. After an update, run `penstock migrate` as the "
             "owner of the schema.",
+        )
+    if isinstance(error, _UNDEFINED):
+        return NotMigrated(
+            f"the database has no schema that this version of Penstock knows ({error.args[0]})",
+            hint="Create or update it with `penstock migrate`; `penstock dev` does so before it says that it is ready. If "
+            "the tables are in another schema or database, correct PENSTOCK_DATABASE_SCHEMA or PENSTOCK_DATABASE_URL.",
         )
     match getattr(error, "sqlstate", None):
         case "PN001":  # raised by the triggers execution_moved and row_moved

@@ -268,11 +268,15 @@ async def due(tx: Transaction) -> Due | None:
     return Due(rows[0]["measured_at"], rows[0]["until"], _read(rows[0]["body"])) if rows else None
 
 
-KEEP = "update figures set measured_at = $1, due_at = clock_timestamp() + make_interval(secs => $2), body = $3::jsonb"
+KEEP = """
+update figures
+set measured_at = greatest(measured_at, $1), due_at = clock_timestamp() + make_interval(secs => $2), body = $3::jsonb
+"""
 
 
 async def keep(tx: Transaction, measured: Figures, until: datetime, pause: float) -> None:
-    """Write the figures for all replicas. The figures are due again in `pause` seconds."""
+    """Write the figures for all replicas. The figures are due again in `pause` seconds. If the clock went back, the
+    ends of the time that it repeats are not counted, and no end is counted twice."""
     await tx.fetch(KEEP, until, pause, orjson.dumps(asdict(measured)).decode())
 
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from penstock import action
-from penstock.errors import ExecutionFailed
+from penstock.errors import ExecutionFailed, NotMigrated
 from penstock.language.terms.ids import new_id
 from penstock.store.executions import awaited, result_watch
 from tests.flows import shop
@@ -25,7 +25,7 @@ async def test_a_waiter_gets_the_error_that_ended_the_watch(house: Installation,
     id = new_id() if table == "archive" else await house.client.start("shop.charge", {"order": 1})
     await house.rows(f"alter table {table} rename to gone")
     async with asyncio.timeout(30):
-        with pytest.raises(asyncpg.UndefinedTableError):
+        with pytest.raises(NotMigrated):
             await asyncio.gather(house.client.result(id), house.client.result(id))
     await house.rows(f"alter table gone rename to {table}")
     await house.start(*shop.ALL)
