@@ -256,6 +256,16 @@ def test_end_is_requested_before_the_first_call_of_an_attempt() -> None:
     assert [call.place for call in (*played.world.calls, *played.world.undone)] == ["0|1|0"]
 
 
+@pytest.mark.parametrize("failure", [1, 2])
+def test_end_is_requested_after_an_attempt_that_failed_in_its_replay(failure: int) -> None:
+    """Nothing but the failure happens when the attempt begins. The end is requested right after it."""
+    program = Program(s.Block((s.Undo(), s.Sleep(1), s.Raise())), attempts=4)
+    for turns in range(3):
+        played = check(program, request=EndRequest(failure=failure, turns=turns))
+        assert played.failures == failure + 1
+        assert [call.place for call in played.world.undone] == ["0.0"]
+
+
 def test_end_is_requested_while_a_compensation_runs_again() -> None:
     """Crashes lost two calls of the first compensation, so that the next one, which would hang, begins after the request."""
     program = Program(s.Block((s.Undo(hangs=True), s.Undo(), s.Step(fails=s.ALWAYS))))
