@@ -205,7 +205,7 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     cancelled = sum(call.cancelled for call in played.world.calls)
     orders = ORDERS if cancelled < MANY_CANCELLED else ORDERS_OF_MANY
     tries = [(orders, False)]
-    if end is not None and end.at_turn:  # most likely another turn explains it
+    if absences[0].spans or (end is not None and end.at_turn):  # most likely another turn explains it
         tries = [(0, False), (0, True), (orders, False), (FEW_ORDERS, True)]
     for count, at_turns in tries:
         for spans, begins, hearing in product(absences, holds, hearings):
@@ -233,14 +233,18 @@ def _orders(
 def _asked(
     as_played: Callable[..., Play], end: RequestedEnd | None, absences: Absences, *, at_turns: bool
 ) -> Iterator[Play]:
-    """Yield the play that is asked to end at the instant of the run; `at_turns`: before and after each of the turns near it."""
-    if end is None or not at_turns:
+    """Yield the play that is asked to end at the instant of the run, and is absent as the run was; `at_turns`: before and after
+    each of the turns near these instants."""
+    if not at_turns:
         yield as_played(requested=end)
         return
     ticks: list[float] = []
-    as_played(requested=end.later(), ticks=ticks)
-    for near in end.between(ticks, absences):
-        yield as_played(requested=near)
+    as_played(requested=None if end is None else end.later(), ticks=ticks)
+    for begun in absences.begun_between(ticks, SETTLED):
+        yield as_played(requested=end, absences=begun)
+    if end is not None and end.at_turn:
+        for near in end.between(ticks, absences):
+            yield as_played(requested=near)
 
 
 def by_itself(played: KitPlay) -> list[str]:

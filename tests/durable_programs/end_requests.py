@@ -8,15 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
-from tests.durable_programs.absences import MOMENT, Absences
+from tests.durable_programs.absences import MOMENT, NEAR, Absences, turns_near
 from tests.durable_programs.statements import DAY
 
 APART = 1e-3
 """Seconds between two instants that a request may come between. Turns of a plain play are far shorter."""
-NEAR = 1e-5
-"""Seconds in which a plain play does what a run does at one instant: each call that follows another one takes it another turn."""
-MOST_NEAR = 80
-"""Turns of a plain play, between which a request is tried, that came with a turn of the run."""
 Status = Literal["cancelled", "timeout"]
 Moment = Literal["gap", "pause", "undo", "commit", "failure"]
 """A moment at which the end of a run is requested: in a gap between two instants at which something happens, in such a gap
@@ -109,19 +105,12 @@ class RequestedEnd:
     def between(self, ticks: Sequence[float], absences: Absences) -> Iterator[RequestedEnd]:
         """Yield the same end, requested before and after each of the turns of a plain play that are near. A run wakes up at whole
         microseconds. So the play may be ahead of it by more than a turn."""
-        for instant in self._near(ticks, self.instant - NEAR, self.instant + NEAR):
+        for instant in turns_near(ticks, self.instant - NEAR, self.instant + NEAR):
             near_end = replace(self, instant=instant)
             yield near_end
             yield replace(near_end, before_failure=True)
         for _, end in absences.spans:
             if abs(self.instant - end) < NEAR:
-                for told in self._near(ticks, end - MOMENT, end):
+                for told in turns_near(ticks, end - MOMENT, end):
                     yield replace(self, told=told)
                     yield replace(self, told=told, before_failure=True)
-
-    def _near(self, ticks: Sequence[float], begin: float, end: float) -> Iterator[float]:
-        """Yield an instant right after each of the turns between these instants."""
-        near = sorted({tick for tick in ticks if begin < tick < end})[:MOST_NEAR]
-        return (
-            min((before + after) / 2, before + NEAR / 2) for before, after in pairwise([begin, *near, end])
-        )

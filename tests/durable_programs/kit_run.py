@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cache
@@ -32,7 +33,7 @@ from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.testing import DurableRun
-from penstock.testing.durable_memory import AttemptMemory, Memory
+from penstock.testing.durable_memory import AttemptMemory, Commit, Memory
 from tests.durable_programs.end_requests import EndRequest, Moments, RequestedEnd, Status
 from tests.durable_programs.interpreter import CHILD, Interpreter
 from tests.durable_programs.plain import BEGIN, GRACE, PAUSE, SOON, arrivals
@@ -67,6 +68,10 @@ class VirtualMemory(Memory):
     current: VirtualAttempt | None = None
     requested: Status = "cancelled"
     """The status as which the run is asked to end."""
+
+    def __init__(self, now: datetime, commit: Commit) -> None:
+        super().__init__(now, commit)
+        self._started = asyncio.Event()
 
     @property
     def now(self) -> datetime:
@@ -121,6 +126,7 @@ class VirtualMemory(Memory):
     def _store(self, start: ChildStart) -> None:
         """Store the start of a child. One that takes a while ends by itself, like an answer that comes then."""
         super()._store(start)
+        self._started.set()
         if start.record.kind != RUN or "seconds" not in start.parameters:
             return
         child, place = self.children[start.record.key], start.parameters["place"]
@@ -131,6 +137,15 @@ class VirtualMemory(Memory):
             end = (FAILED, None)
             child.error = orjson.dumps({"type": "OSError", "message": f"<{place}>"}).decode()
         self._due[child.id] = (self._in(start.parameters["seconds"]), *end)
+
+    async def until_start(self, seconds: float) -> None:
+        """Wait until a child is started and awaited, so many seconds at most. A run looks for its end within a moment, not only
+        with the next look."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._started.wait()
+                await asyncio.sleep(SOON)
+        self._started.clear()
 
     def until_next(self) -> float:
         """Return the seconds until the next due timer, answer or signal."""
@@ -184,7 +199,7 @@ class VirtualAttempt(AttemptMemory):
         if not any(child.ended for child in memory.children.values() if child.id in ids):
             ahead = min(seconds, memory.until_next())
             # A run without calls looks again at once, to suspend. One that may not suspend waits for what comes next.
-            await asyncio.sleep(ahead if memory.world.busy or ahead > 1 else SOON)
+            await memory.until_start(ahead if memory.world.busy or ahead > 1 else SOON)
         memory.arrive()
         return await super().ended(ids, 0)
 

@@ -535,8 +535,9 @@ class Plain:
 
     async def _answered(self, timeout: float | None, name: str) -> Any:
         waits = asyncio.get_running_loop().create_future()
+        await self._start(name)
         if (comes := arrivals(self.program).get(name)) is not None:
-            instant = self._begin() + comes
+            instant = self._begin() + comes + SOON
             asyncio.get_running_loop().call_at(
                 self.world.absences.told_at(instant + self.world.delay(f"arrival of {name}")),
                 lambda: None if waits.done() else waits.set_result(name),

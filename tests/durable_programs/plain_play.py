@@ -222,6 +222,8 @@ def play(
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)
         failures.append(now)
+        if ticks is not None:
+            ticks.append(now + PAUSE)  # a replay that fails at once has no other instant
         for place, call in cut:
             if place not in causes | unsaid:
                 held[place, call] = max((len(failures), 0.0), held.get((place, call), (0, 0.0)))

@@ -12,6 +12,7 @@ from tests.durable_programs.agreement import Disagreement, Plays, check, differe
 from tests.durable_programs.end_requests import EndRequest
 from tests.durable_programs.faults import FAULTS_OF_ENDS
 from tests.durable_programs.kit_run import SETTLED, play_in_kit
+from tests.durable_programs.plain_play import play
 from tests.durable_programs.programs import PARTS_OF_ENDS, check_all_requested_ends, check_requested_ends
 from tests.durable_programs.statements import Program
 from tests.durable_programs.strategies import Kind
@@ -254,6 +255,53 @@ def test_end_is_requested_before_the_first_call_of_an_attempt() -> None:
     program = Program(s.Branches("gather", (s.First(((2, s.Block()),)), latched)))
     played = check(program, (1,), request=EndRequest(commit=0, turns=1))
     assert [call.place for call in (*played.world.calls, *played.world.undone)] == ["0|1|0"]
+
+
+def test_end_is_requested_between_answers_of_one_instant() -> None:
+    """Each wait begins and ends in turns of its own, so that a play in the order of instants has all these requests."""
+    waits = [s.Wait(ask=ask, comes=0, timeout=1) for ask in (True, False, True)]
+    program = Program(s.Block((s.Undo(), *(s.Block((wait, s.Undo())) for wait in waits), s.Sleep(1))))
+    undone = set()
+    for commit in range(6):
+        for turns in range(8):
+            played = check(program, request=EndRequest(commit=commit, turns=turns))
+            assert played.run.end is not None
+            ticks: list[float] = []
+            play(program, requested=played.run.end.later(), ticks=ticks)
+            near = played.run.end.between(ticks, played.world.absences)
+            assert any(not differences(played, play(program, requested=end)) for end in near)
+            undone.add(len(played.world.undone))
+    assert undone == {1, 2, 3, 4}
+
+
+def test_run_suspends_itself_between_answers_of_one_instant() -> None:
+    """The first answer is told before the absence, and the second one comes at the same instant."""
+    wait = s.Wait(comes=0, timeout=2)
+    program = Program(s.Block((s.Undo(), wait, s.Undo(), wait, s.Undo(), s.Sleep(1))))
+    undone = []
+    for suspension in range(3):
+        played = check(program, late={suspension: 3}, request=EndRequest(0.001))
+        undone.append([call.place for call in played.world.undone])
+    assert undone == [["0.0"], ["0.2", "0.0"], ["0.4", "0.2", "0.0"]]
+
+
+@pytest.mark.parametrize("instant", [30.0, 200.0])
+def test_answer_that_comes_at_once_is_told_before_the_next_look(instant: float) -> None:
+    """The run waits for another event when the question is asked that is answered at once."""
+    asks = s.Block((s.Step(), s.Wait(comes=0, timeout=2), s.Undo()))
+    program = Program(s.Block((s.Undo(), s.Branches("gather", (s.Wait(comes=2, timeout=2), asks)))))
+    played = check(program, request=EndRequest(instant))
+    assert [call.place for call in played.world.undone] == ["0.1|1.2", "0.0"]
+
+
+@pytest.mark.parametrize("failure", [1, 2])
+def test_end_is_requested_after_an_attempt_that_failed_in_its_replay(failure: int) -> None:
+    """Nothing but the failure happens when the attempt begins. The end is requested right after it."""
+    program = Program(s.Block((s.Undo(), s.Sleep(1), s.Raise())), attempts=4)
+    for turns in range(3):
+        played = check(program, request=EndRequest(failure=failure, turns=turns))
+        assert played.failures == failure + 1
+        assert [call.place for call in played.world.undone] == ["0.0"]
 
 
 def test_end_is_requested_while_a_compensation_runs_again() -> None:
