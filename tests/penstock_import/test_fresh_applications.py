@@ -276,3 +276,42 @@ def test_annotation_with_a_class_of_celery_has_no_line(tmp_path: Path) -> None:
     _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
     lines = [text for text in texts(report) if "of celery" in text]
     assert [text.partition(" ")[0] for text in lines] == ["tasks.py:6"], lines
+
+
+def test_setting_that_an_option_reads_counts_for_all_tasks(tmp_path: Path) -> None:
+    """The option of one task reads the setting, and the setting holds for all tasks besides."""
+    tasks = (
+        "from celery import shared_task\nfrom django.conf import settings\n"
+        "@shared_task(time_limit=settings.CELERY_TASK_SOFT_TIME_LIMIT)\ndef weigh(): ...\n"
+    )
+    text = "CELERY_TASK_SOFT_TIME_LIMIT = 60\nLIMIT = 5\n"
+    files = {"__init__.py": "", "celery.py": DJANGO, "settings.py": text, "tasks.py": tasks}
+    project, report = of_application(tmp_path, files)
+    assert project.actions["weigh"]["timeout"] == 60
+    assert named(report, "settings.py:1 the setting CELERY_TASK_SOFT_TIME_LIMIT"), texts(report)
+    assert not any(text.startswith("settings.py:2") for text in texts(report))
+
+
+def test_application_that_a_function_returns_is_followed(tmp_path: Path) -> None:
+    """A method returns the application without a name, and another one gets it as a parameter."""
+    made = (
+        "from celery import Celery\n"
+        "class Utils:\n"
+        "    @classmethod\n"
+        "    def make(cls, name):\n"
+        "        return Celery(name)\n"
+        "    @classmethod\n"
+        "    def begin(cls, queue):\n"
+        "        queue.Task = Recorded\n"
+    )
+    used = (
+        "from depot.made import Utils\n"
+        "def application():\n"
+        "    return Utils.make('depot')\n"
+        "queue = application()\n"
+        "Utils.begin(queue=queue)\n"
+        "queue.control.revoke('x')\n"
+    )
+    _, report = of_application(tmp_path, {"__init__.py": "", "made.py": made, "used.py": used})
+    assert named(report, "made.py:8 queue.Task, which is set on the application"), texts(report)
+    assert named(report, "used.py:6 queue.control of the application"), texts(report)
