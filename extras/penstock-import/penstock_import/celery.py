@@ -967,7 +967,7 @@ class CeleryProject:
             zones = of_django
         if not zones:
             return None, is_local or self._is_django
-        if self._several:
+        if self._several and not self._has_one_source():
             return None, True
         try:
             values = {
@@ -984,6 +984,27 @@ class CeleryProject:
             self._take(use)
             self._take(value)
         return (None if zone.upper() == "UTC" else zone), False
+
+    def _has_one_source(self) -> bool:
+        """Return whether one application alone is given settings, and the schedules are among them: any other one has none."""
+        nodes = [node for tree in self._trees.values() for node in walk(tree)]
+        sources = [
+            node for node in nodes if isinstance(node, ast.Call) and called(node) == "config_from_object"
+        ]
+        of_code = {
+            "CELERY_BEAT_SCHEDULE",
+            "add_defaults",
+            "add_periodic_task",
+            "beat_schedule",
+            "config_from_envvar",
+        }
+        return len(sources) == 1 and not any(
+            (isinstance(node, ast.Attribute) and (node.attr in of_code or node.attr == "conf"))
+            or (
+                isinstance(node, ast.keyword) and node.arg in (*ZONES, *of_code, "config_source", "run_every")
+            )
+            for node in nodes
+        )
 
     def _names_by_hand(self, advice: str) -> bool:
         """Return whether a value with another name has a gap with this advice."""
@@ -1458,9 +1479,9 @@ def _entry_of_task(decorator: ast.expr, name: str, options: Mapping[str, ast.exp
     """Return the schedule that `@periodic_task` gives beat: the key is the name of the task."""
     assert isinstance(decorator, ast.Call)
     keys = ["task", *("schedule" if option == "run_every" else option for option in options)]
-    entry = ast.Dict([ast.Constant(key) for key in keys], [ast.Constant(name), *options.values()])
-    for part in (entry, *entry.keys, entry.values[0]):
-        ast.copy_location(part, decorator)  # type: ignore[arg-type]
+    written: list[ast.expr | None] = [ast.copy_location(ast.Constant(key), decorator) for key in keys]
+    task = ast.copy_location(ast.Constant(name), decorator)
+    entry = ast.copy_location(ast.Dict(written, [task, *options.values()]), decorator)
     return Entry(name, decorator, entry, places=[decorator])
 
 

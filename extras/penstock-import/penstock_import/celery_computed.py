@@ -573,7 +573,7 @@ class _Writer:
                 return ast.copy_location(ast.Constant(value), node)
             if type(value) in (list, tuple) and all(type(item) in (int, str) for item in value):
                 kind = ast.List if isinstance(value, list) else ast.Tuple
-                items = [ast.copy_location(ast.Constant(item), node) for item in value]
+                items: list[ast.expr] = [ast.copy_location(ast.Constant(item), node) for item in value]
                 return ast.copy_location(kind(items, ast.Load()), node)
         return node
 

@@ -366,7 +366,8 @@ def _condition(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collecti
     if not is_app:
         raise NotMapped(f"{ast.unparse(receiver)} is not an application of this file")
     parents = parents_of(scope)
-    part, around = call, parents.get(id(call))
+    part: ast.AST = call
+    around = parents.get(id(call))
     while around is not None:
         if isinstance(around, ast.If) and part is not around.test:
             is_met = any(part is statement for statement in around.body)

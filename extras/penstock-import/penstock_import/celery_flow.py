@@ -143,7 +143,9 @@ class Flow:
                 elif isinstance(node, ast.Call) and file in self._relevant and is_start(node):
                     self._values.add(file, node, RESULT)
                 elif isinstance(node, ast.Call) and file in self._relevant and called(node) in self._made_of:
-                    if not isinstance(self._values.names(file).parents.get(id(node)), ast.Assign):
+                    if not isinstance(
+                        self._values.names(file).parents.get(id(node)), ast.Assign | ast.AnnAssign
+                    ):
                         self._values.add(file, node, APP)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
