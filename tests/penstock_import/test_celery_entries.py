@@ -85,9 +85,9 @@ SENDER = "@app.on_after_configure.connect\ndef setup(sender, **options):\n"
     ("text", "line", "reason"),
     [
         ("def setup(sender):\n    sender.add_periodic_task(5, weigh.s(1))\n", 7, "only running tells whether"),
-        (SENDER + "    if DEBUG:\n        sender.add_periodic_task(5, weigh.s(1))\n", 9, "a call under a condition"),
-        (SENDER + "    if DEBUG: return\n    sender.add_periodic_task(5, weigh.s(1))\n", 9, "which may end before it"),
-        (SENDER + "    for i in (1, 2):\n        sender.add_periodic_task(5, weigh.s(i))\n", 9, "a call under a condition"),
+        (SENDER + "    while DEBUG:\n        sender.add_periodic_task(5, weigh.s(1))\n", 9, "a call under a condition"),
+        (SENDER + "    if DEBUG: raise Error\n    sender.add_periodic_task(5, weigh.s(1))\n", 9, "which may end before it"),
+        (SENDER + "    for i in crates:\n        sender.add_periodic_task(5, weigh.s(i))\n", 9, "a call under a condition"),
         (SENDER + "    sender.add_periodic_task(5, other.s(1))\n", 8, "other is not a task of this source"),
         (SENDER + "    sender.add_periodic_task(5, weigh.s(*crates))\n", 8, "*crates"),
         (SENDER + "    sender.add_periodic_task(5, weigh.s(1), args=(1,))\n", 8, "arguments beside those of a signature"),
@@ -95,7 +95,7 @@ SENDER = "@app.on_after_configure.connect\ndef setup(sender, **options):\n"
         ("EVERY = 5\n@app.on_after_configure.connect\ndef setup(sender, EVERY=6):\n"
          "    sender.add_periodic_task(EVERY, weigh.s(1))\n", 9, "EVERY"),
     ],
-    ids=["function", "condition", "return", "loop", "task", "star", "arguments", "receiver", "own name"],
+    ids=["function", "condition", "error", "loop", "task", "star", "arguments", "receiver", "own name"],
 )  # fmt: skip
 def test_periodic_task_that_only_running_tells_is_named(
     tmp_path: Path, text: str, line: int, reason: str

@@ -300,7 +300,7 @@ def test_item_of_the_beat_schedule_is_mapped(tmp_path: Path, setting: str) -> No
     ("text", "gap"),
     [
         (
-            f"if PROD:\n    app.conf.beat_schedule{ITEM}",
+            f"if PROD:\n    app.conf.beat_schedule{ITEM}else:\n    app.conf.beat_schedule{ITEM}",
             "7 the item often of beat_schedule, which counts where PROD",
         ),
         (
@@ -335,7 +335,7 @@ def test_schedules_that_are_left_out_are_counted(tmp_path: Path) -> None:
         (tmp_path / "depot" / name).write_text(text)
     source = CeleryProject(tmp_path / "depot")
     source.mapped()
-    assert (source.report.found["schedules"], source.report.mapped["schedules"]) == (4, 1)
+    assert (source.report.found["schedules"], source.report.mapped["schedules"]) == (4, 2)
 
 
 def test_canvas_that_lint_refuses_is_not_counted(tmp_path: Path) -> None:

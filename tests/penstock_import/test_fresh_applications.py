@@ -233,7 +233,8 @@ def test_condition_that_a_literal_settles_is_none(tmp_path: Path, lines: str, is
     [
         ("def options():\n    return {'queue': SLOW}\n", True),
         ("def options():\n    'The slow queue.'\n    return {'queue': 'slow'}\n", True),
-        ("def options(of=3):\n    return {'queue': 'slow'}\n", False),
+        ("def options(of='slow'):\n    return {'queue': of}\n", True),
+        ("def options(*of):\n    return {'queue': of[0]}\n", False),
         ("@cached\ndef options():\n    return {'queue': 'slow'}\n", False),
         ("def options():\n    log()\n    return {'queue': 'slow'}\n", False),
         ("def options():\n    return {'queue': 'slow'}\noptions = load()\n", False),
@@ -276,3 +277,85 @@ def test_annotation_with_a_class_of_celery_has_no_line(tmp_path: Path) -> None:
     _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
     lines = [text for text in texts(report) if "of celery" in text]
     assert [text.partition(" ")[0] for text in lines] == ["tasks.py:6"], lines
+
+
+def test_setting_that_an_option_reads_counts_for_all_tasks(tmp_path: Path) -> None:
+    """The option of one task reads the setting, and the setting holds for all tasks besides."""
+    tasks = (
+        "from celery import shared_task\nfrom django.conf import settings\n"
+        "@shared_task(time_limit=settings.CELERY_TASK_SOFT_TIME_LIMIT)\ndef weigh(): ...\n"
+    )
+    text = "CELERY_TASK_SOFT_TIME_LIMIT = 60\nLIMIT = 5\n"
+    files = {"__init__.py": "", "celery.py": DJANGO, "settings.py": text, "tasks.py": tasks}
+    project, report = of_application(tmp_path, files)
+    assert project.actions["weigh"]["timeout"] == 60
+    assert named(report, "settings.py:1 the setting CELERY_TASK_SOFT_TIME_LIMIT"), texts(report)
+    assert not any(text.startswith("settings.py:2") for text in texts(report))
+
+
+def test_application_that_a_function_returns_is_followed(tmp_path: Path) -> None:
+    """A method returns the application without a name, and another one gets it as a parameter."""
+    made = (
+        "from celery import Celery\n"
+        "class Utils:\n"
+        "    @classmethod\n"
+        "    def make(cls, name):\n"
+        "        return Celery(name)\n"
+        "    @classmethod\n"
+        "    def begin(cls, queue):\n"
+        "        queue.Task = Recorded\n"
+    )
+    used = (
+        "from depot.made import Utils\n"
+        "def application():\n"
+        "    return Utils.make('depot')\n"
+        "queue = application()\n"
+        "Utils.begin(queue=queue)\n"
+        "queue.control.revoke('x')\n"
+    )
+    _, report = of_application(tmp_path, {"__init__.py": "", "made.py": made, "used.py": used})
+    assert named(report, "made.py:8 queue.Task, which is set on the application"), texts(report)
+    assert named(report, "used.py:6 queue.control of the application"), texts(report)
+
+
+def test_application_with_a_type_is_one(tmp_path: Path) -> None:
+    text = (
+        "from celery import Celery\napp: Celery = Celery('depot')\n"
+        "@app.task\ndef weigh(): ...\n"
+        "app.add_periodic_task(5.0, weigh.s(), name='often')\n"
+    )
+    project, report = of_application(tmp_path, {"__init__.py": "", "tasks.py": text})
+    assert project.schedules["often"] == {"action": "depot.weigh", "every": 5}, texts(report)
+    _, report = of_application(
+        tmp_path, {"more.py": "from celery import Celery\nother: Celery = Celery('x')\n"}
+    )
+    assert named(report, "more.py:2 the application Celery('x'), one of 2"), texts(report)
+
+
+@pytest.mark.parametrize(
+    ("more", "zone"),
+    [
+        ("", "Asia/Tokyo"),
+        ("other.conf.timezone = 'Europe/Oslo'\n", None),
+        ("other.config_from_object('django.conf:settings', namespace='CELERY')\n", None),
+        ("other.add_periodic_task(5, weigh.s())\n", None),
+    ],
+)
+def test_zone_is_that_of_the_one_application_with_settings(
+    tmp_path: Path, more: str, zone: str | None
+) -> None:
+    entry = "{'task': 'depot.tasks.weigh', 'schedule': crontab(hour=3, minute=0)}"
+    settings = (
+        "from celery.schedules import crontab\nCELERY_TIMEZONE = 'Asia/Tokyo'\n"
+        f"CELERY_BEAT_SCHEDULE = {{'all': {entry}}}\n"
+    )
+    files = {
+        "__init__.py": "",
+        "celery.py": DJANGO,
+        "settings.py": settings,
+        "tasks.py": WEIGH,
+        "stop.py": f"from celery import Celery\nfrom depot.tasks import weigh\nother = Celery(broker='amqp://')\n{more}",
+    }
+    project, report = of_application(tmp_path, files)
+    assert project.schedules["all"].get("timezone") == zone, texts(report)
+    assert project.schedules["all"].get("enabled", True) is (zone is not None)

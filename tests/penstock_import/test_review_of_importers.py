@@ -63,6 +63,7 @@ SHELL = {
         f"app.conf.beat_schedule = {{**(A | {TWO})}}\n",
         f"app.conf.beat_schedule = {TWO} | A\n",
         f"app.conf.beat_schedule = dict({TWO}) | dict(A)\n",
+        "app.conf.beat_schedule = {}\nfor k, v in A.items(): app.conf.beat_schedule[k] = v\n",
     ],
 )
 def test_merged_schedules_are_those_of_celery(tmp_path: Path, text: str) -> None:
@@ -81,7 +82,7 @@ def test_merged_schedules_are_those_of_celery(tmp_path: Path, text: str) -> None
         ("app.conf.beat_schedule = dict(A, **B)\n", "tasks.py:9 beat_schedule is computed"),
         ("app.conf.beat_schedule = ChainMap(B, A)\n", "tasks.py:9 beat_schedule is computed"),
         (
-            "app.conf.beat_schedule = {}\nfor k, v in A.items(): app.conf.beat_schedule[k] = v\n",
+            "app.conf.beat_schedule = {}\nfor k, v in load(A): app.conf.beat_schedule[k] = v\n",
             "tasks.py:10 beat_schedule is",
         ),
         ("app.conf.beat_schedule = A if DEBUG else B\n", "tasks.py:9 beat_schedule where DEBUG"),

@@ -52,6 +52,7 @@ from penstock_import.celery_commands import (
     pool_of,
     variables_of_code,
 )
+from penstock_import.celery_computed import write_out_schedules
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -83,7 +84,7 @@ from penstock_import.celery_options import (
     start_options,
 )
 from penstock_import.celery_other_ways import uses_in_other_ways
-from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
+from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import (
@@ -176,6 +177,8 @@ class CeleryProject:
         self._fixed: set[str] = set()
         """Actions whose tasks give their whole name themselves."""
         self._has_priorities = False
+        self._has_own_exchanges = False
+        """True if a file may bind queues to exchanges in its own way."""
         self._further_refs: dict[str, list[str]] = {}
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._signatures: dict[str, Signature] = {}
@@ -200,6 +203,8 @@ class CeleryProject:
         self._config: set[str] = set()
         self._relevant: dict[str, ast.Module] = {}
         """Files that may have to do with Celery."""
+        self._periodic: list[tuple[str, Entry]] = []
+        """The schedules of the tasks that say themselves when they run, with their files."""
         self._methods: set[int] = set()
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: tasks in other files."""
@@ -224,6 +229,8 @@ class CeleryProject:
         """True if a setting disables all rate limits."""
         self._has_computed_names = False
         """True if a task has a name that only running the code would tell."""
+        self._unread_tasks: set[str] = set()
+        """Actions whose tasks are in no file that was read."""
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -258,6 +265,7 @@ class CeleryProject:
         changed = assigned_members(trees.values())
         for name, tree in trees.items():
             note_overwritten(name, tree, own_modules)
+        write_out_schedules(trees, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
         of_django = DjangoSettings(trees, own_modules, changed, self._relevant)
@@ -314,6 +322,7 @@ class CeleryProject:
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((name, node))
         self._are_rates_off = self._has_no_rates()
+        self._has_own_exchanges = any(map(has_own_exchanges, self._relevant.values()))
         self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
@@ -493,7 +502,13 @@ class CeleryProject:
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
         retries_by_hand = self._retries.may_ask(file, node, is_bound)
-        self._options(file, node.name, name, keywords)
+        of_beat = _options_of_beat(decorator, keywords)
+        self._options(
+            file,
+            node.name,
+            name,
+            {option: value for option, value in keywords.items() if option not in of_beat},
+        )
         tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
         retry = retry_of(
             {
@@ -516,6 +531,8 @@ class CeleryProject:
         supplied = keywords.get("name")
         named = self._literal_or_none(supplied) if supplied is not None else None
         celery_name = str(named) if named is not None else f"{modules[0]}.{node.name}"
+        if of_beat:
+            self._periodic.append((file, _entry_of_task(decorator, celery_name, of_beat)))
         if supplied is not None and named is None and not isinstance(supplied, ast.Constant):
             self._gap(
                 file,
@@ -751,8 +768,10 @@ class CeleryProject:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
         previous = len(self.report.gaps)
-        # Each execution is stored, whatever the mode of delivery is there.
-        for option in sorted(value.keys() - {"queue", "delivery_mode"}) if isinstance(value, dict) else ():
+        told = {"queue", "delivery_mode"}  # each execution is stored, whatever the mode of delivery is there
+        if isinstance(value, dict) and self._is_own_key(queue, value.get("routing_key")):
+            told.add("routing_key")
+        for option in sorted(value.keys() - told) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)
@@ -948,7 +967,7 @@ class CeleryProject:
             zones = of_django
         if not zones:
             return None, is_local or self._is_django
-        if self._several:
+        if self._several and not self._has_one_source():
             return None, True
         try:
             values = {
@@ -965,6 +984,27 @@ class CeleryProject:
             self._take(use)
             self._take(value)
         return (None if zone.upper() == "UTC" else zone), False
+
+    def _has_one_source(self) -> bool:
+        """Return whether one application alone is given settings, and the schedules are among them: any other one has none."""
+        nodes = [node for tree in self._trees.values() for node in walk(tree)]
+        sources = [
+            node for node in nodes if isinstance(node, ast.Call) and called(node) == "config_from_object"
+        ]
+        of_code = {
+            "CELERY_BEAT_SCHEDULE",
+            "add_defaults",
+            "add_periodic_task",
+            "beat_schedule",
+            "config_from_envvar",
+        }
+        return len(sources) == 1 and not any(
+            (isinstance(node, ast.Attribute) and (node.attr in of_code or node.attr == "conf"))
+            or (
+                isinstance(node, ast.keyword) and node.arg in (*ZONES, *of_code, "config_source", "run_every")
+            )
+            for node in nodes
+        )
 
     def _names_by_hand(self, advice: str) -> bool:
         """Return whether a value with another name has a gap with this advice."""
@@ -1023,6 +1063,8 @@ class CeleryProject:
             options = entry.pop("options")
             values, unmapped = start_options(sending, self._constants)
             queue = values.pop("queue", None)
+            if self._is_own_key(queue, self._literal_or_none(sending.get("routing_key", ast.Constant(None)))):
+                unmapped = [option for option in unmapped if option != "routing_key"]
             if queue is not None:
                 schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
                 if values.pop("expires", None) is not None:
@@ -1036,6 +1078,10 @@ class CeleryProject:
                 self._gap(file, options, f"{option} in options of the schedule {key}", advice)
         if params:
             schedule["params"] = params
+        if name in self._unread_tasks and "args" in entry and "args" in params:
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, node, f"the arguments by position of the schedule {key}, whose names are in no file",
+                      "They are the parameter `args`, a list: read it in the function, or write their names.")  # fmt: skip
         if "every" not in schedule:
             if zone is not None:
                 schedule["timezone"] = zone
@@ -1078,7 +1124,7 @@ class CeleryProject:
     ) -> None:
         """Convert the schedules that calls create. `keys` are the keys of the schedules in settings."""
         is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
-        entries: list[tuple[str, Entry]] = []
+        entries = list(self._periodic)
         for file, tree in self._relevant.items():
             for entry in periodic_tasks(tree, self._applications.names(tree), self._constants):
                 self._name_task(file, tree, entry)
@@ -1111,6 +1157,9 @@ class CeleryProject:
                 )
             else:
                 self._schedule(file, entry.key, entry.entry, zone, zone_unknown)
+            if entry.entry is not None and entry.condition:
+                self._gap(file, entry.place, f"the schedule {entry.key}, which is added {entry.condition}",
+                          "It is imported: take it out if it is not in force.")  # fmt: skip
 
     def _name_task(self, file: str, tree: ast.Module, entry: Entry) -> None:
         """In an entry, replace the function of a task by the task's name."""
@@ -1136,6 +1185,11 @@ class CeleryProject:
             key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
         ]
         return dict(zip(names, node.values, strict=True)) if len(names) == len(node.keys) else None
+
+    def _is_own_key(self, queue: str | None, routing_key: Any) -> bool:
+        """Return whether a routing key is the name of its queue, and the queues are those that Celery makes: each has its
+        name as its key."""
+        return queue is not None and routing_key == queue and not self._has_own_exchanges
 
     def _note_priorities(self, file: str, node: ast.expr) -> None:
         """Record a gap, once, for priorities of schedules: their order depends on the broker."""
@@ -1188,6 +1242,15 @@ class CeleryProject:
         args = literal(entry["args"], self._constants) if "args" in entry else ()
         kwargs = literal(entry["kwargs"], self._constants) if "kwargs" in entry else {}
         signature = self._signatures[name]
+        if (
+            name in self._unread_tasks
+            and isinstance(args, list | tuple)
+            and args
+            and isinstance(kwargs, dict)
+        ):
+            if "args" in kwargs:
+                raise NotLiteral("arguments by position beside one that is called `args`")
+            return dict(sent({"args": args, **kwargs}))
         if (
             not isinstance(args, list | tuple)
             or not isinstance(kwargs, dict)
@@ -1247,6 +1310,7 @@ class CeleryProject:
             | self._queues.of_unrouted()
         )
         self._refs[task], self._signatures[name] = name, Signature([], None)
+        self._unread_tasks.add(name)
         self.report.found["tasks in other files"] += 1
         self._apart.add(len(self.report.gaps))
         function = f"the function {name}_ of {self.project.module}.py"
@@ -1401,6 +1465,24 @@ def _ascii_name(theirs: str) -> str:
     """Return a valid Penstock name; an empty text if no character of the name is valid."""
     name = re.sub(r"\W+", "_", theirs, flags=re.ASCII).strip("_").lower()
     return name if not name or name[0].isalpha() else f"x_{name}"
+
+
+def _options_of_beat(decorator: ast.expr, options: Mapping[str, ast.expr]) -> dict[str, ast.expr]:
+    """Return the options that `@periodic_task` gives beat; none for any other decorator."""
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if last_name(named) != "periodic_task" or "run_every" not in options:
+        return {}
+    return {name: value for name, value in options.items() if name in ("run_every", "relative", "options")}
+
+
+def _entry_of_task(decorator: ast.expr, name: str, options: Mapping[str, ast.expr]) -> Entry:
+    """Return the schedule that `@periodic_task` gives beat: the key is the name of the task."""
+    assert isinstance(decorator, ast.Call)
+    keys = ["task", *("schedule" if option == "run_every" else option for option in options)]
+    written: list[ast.expr | None] = [ast.copy_location(ast.Constant(key), decorator) for key in keys]
+    task = ast.copy_location(ast.Constant(name), decorator)
+    entry = ast.copy_location(ast.Dict(written, [task, *options.values()]), decorator)
+    return Entry(name, decorator, entry, places=[decorator])
 
 
 def _shortened(subject: str) -> str:

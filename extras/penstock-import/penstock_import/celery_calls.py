@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -106,6 +107,7 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
 }
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"float": float, "int": int, "max": max, "min": min}
 
@@ -308,10 +310,31 @@ def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
             with suppress(OverflowError):
                 if all(isinstance(amount, int | float) for amount, _ in amounts):
                     return float(sum(amount * unit for amount, unit in amounts))
+    if isinstance(node, ast.BinOp) and any(
+        isinstance(part, ast.Call) and called(part) == "timedelta" for part in ast.walk(node)
+    ):
+        with suppress(OverflowError, TypeError, ZeroDivisionError):
+            interval = _interval(node, constants)
+            if isinstance(interval, timedelta):
+                return interval.total_seconds()
     value = literal(node, constants)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotLiteral(text_of(node))
     return value
+
+
+def _interval(node: ast.expr, constants: Mapping[str, ast.expr] | None) -> timedelta | float:
+    """Return the interval, or the number, that sums and products of intervals and numbers give."""
+    if isinstance(node, ast.BinOp):
+        compute = _ARITHMETIC.get(type(node.op))
+        first, second = _interval(node.left, constants), _interval(node.right, constants)
+        result = compute(first, second) if compute is not None else None
+        if isinstance(result, timedelta | int | float):
+            return result
+        raise NotLiteral(text_of(node))
+    if isinstance(node, ast.Call) and called(node) == "timedelta":
+        return timedelta(seconds=seconds(node, constants))
+    return seconds(node, constants)
 
 
 def called(call: ast.Call) -> str:

@@ -19,6 +19,7 @@ from penstock_import.celery_calls import (
     root_name,
     walk,
 )
+from penstock_import.celery_scopes import parents_of
 from penstock_import.wanted_text import NotMapped
 
 _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -29,6 +30,8 @@ _ROW_SAYS = frozenset(
     | {"queue", "priority", "expire_seconds"}
 )
 _LIKE_NOTHING = (None, "", False)
+_REPEATING = ast.For | ast.While | ast.IfExp | ast.comprehension | ast.Match | ast.BoolOp | ast.ExceptHandler
+"""The parts of code in which a call may run never, or more than once."""
 BEAT_MODELS = "django_celery_beat.models"
 
 
@@ -43,6 +46,8 @@ class Entry:
     reason: str = ""
     zone: str | None = None
     """The zone that the row itself names."""
+    condition: str = ""
+    """The condition under which the call runs; empty for a call that always runs."""
     places: list[ast.AST] = field(default_factory=list)
     """The places from which the entry was made."""
 
@@ -55,7 +60,7 @@ def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[s
             continue
         entry = Entry("", call, places=[call, call.func])
         try:
-            _check_scope(scope, call, call.func.value, apps)
+            entry.condition = _condition(scope, call, call.func.value, apps)
             _of_periodic_task(entry, call, _visible(scope, constants) | _local_times(scope, call))
             _name_registered(entry, scope, apps)
             _check_names(entry, scope)
@@ -338,8 +343,10 @@ def _calls(tree: ast.Module) -> Iterator[tuple[_Scope, ast.Call]]:
         waiting.extend((child, scope) for child in reversed(children(node)))
 
 
-def _check_scope(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collection[str]) -> None:
-    """Raise NotMapped unless a call is certain to run once, as the application starts."""
+def _condition(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collection[str]) -> str:
+    """Return the condition under which a call runs as the application starts; empty for a call that always runs. Raises
+    NotMapped unless the call runs once where the condition is met."""
+    conditions, ends_before = list[str](), list[str]()
     is_app = root_name(receiver) in apps
     if not isinstance(scope, ast.Module):
         decorators = [ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
@@ -348,12 +355,28 @@ def _check_scope(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collec
             raise NotMapped(f"a call in {scope.name}, which only running tells whether it is called")
         first = [argument.arg for argument in [*scope.args.posonlyargs, *scope.args.args]][:1]
         is_app = is_app or [root_name(receiver)] == first
-        if any(isinstance(part, ast.Return | ast.Raise) for part in walk(scope)):
+        ends = [
+            part
+            for part in walk(scope)
+            if isinstance(part, ast.Return | ast.Raise) and part.lineno < call.lineno
+        ]
+        if any(isinstance(part, ast.Raise) or part in scope.body for part in ends):
             raise NotMapped(f"a call in {scope.name}, which may end before it")
+        ends_before += [f"where {scope.name} does not end at line {part.lineno}" for part in ends]
     if not is_app:
         raise NotMapped(f"{ast.unparse(receiver)} is not an application of this file")
-    if id(call) in conditional(scope):
-        raise NotMapped("a call under a condition")
+    parents = parents_of(scope)
+    part: ast.AST = call
+    around = parents.get(id(call))
+    while around is not None:
+        if isinstance(around, ast.If) and part is not around.test:
+            is_met = any(part is statement for statement in around.body)
+            test = around.test if is_met else ast.UnaryOp(ast.Not(), around.test)
+            conditions.append(f"where {ast.unparse(test)}")
+        elif isinstance(around, _REPEATING) or (isinstance(around, ast.Try) and part not in around.finalbody):
+            raise NotMapped("a call under a condition")
+        part, around = around, parents.get(id(around))
+    return " and ".join([*ends_before, *reversed(conditions)])
 
 
 def _own_names(scope: _Scope) -> set[str]:

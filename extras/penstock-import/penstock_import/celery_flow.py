@@ -97,6 +97,7 @@ class Flow:
     ) -> None:  # fmt: skip
         self._trees, self._relevant, self._foreign = trees, relevant, foreign
         self._apps, self._app_classes = applications.names, applications.parts
+        self._made_of = applications.classes
         self._values = Values(trees)
         self._uses: dict[tuple[str, int], Use] = {}
         self._functions: dict[str, list[tuple[str, Function]]] = {}
@@ -141,6 +142,11 @@ class Flow:
                     self._values.add(file, node, SETTING)
                 elif isinstance(node, ast.Call) and file in self._relevant and is_start(node):
                     self._values.add(file, node, RESULT)
+                elif isinstance(node, ast.Call) and file in self._relevant and called(node) in self._made_of:
+                    if not isinstance(
+                        self._values.names(file).parents.get(id(node)), ast.Assign | ast.AnnAssign
+                    ):
+                        self._values.add(file, node, APP)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
                         if isinstance(part, ast.FunctionDef) and part.args.args:

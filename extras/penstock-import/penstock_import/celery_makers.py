@@ -84,7 +84,7 @@ class Applications:
         return [
             (node.value, path)
             for node in walk(tree)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call)
             if (path := paths.get(called(node.value), "")) and called(node.value) not in self._own
             if "celery" in path.lower() and called(node.value)[:1].isupper() and ".models." not in path
         ]
@@ -99,7 +99,7 @@ class Applications:
         return [
             node.value
             for node in walk(tree)
-            if isinstance(node, ast.Assign)
+            if isinstance(node, ast.Assign | ast.AnnAssign)
             and isinstance(node.value, ast.Call)
             and (called(node.value) in self.classes or node.value in foreign)
         ]
@@ -116,10 +116,10 @@ class Applications:
         return {
             target.id
             for node in walk(tree)
-            if isinstance(node, ast.Assign)
+            if isinstance(node, ast.Assign | ast.AnnAssign)
             and isinstance(node.value, ast.Call)
             and (called(node.value) in self.classes or node.value in foreign)
-            for target in node.targets
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
         }
 

@@ -96,7 +96,7 @@ def read_members(
 ) -> None:
     """Replace `consts.LIMIT` by its value, where `consts` is a module of the source. `modules` are all modules of the
     source, by each name that they may be imported by, and by their paths behind a dot. A member in `changed` stays as it is."""
-    paths = {name: path for name, path in _imported_modules(file, tree) if path in modules}
+    paths = {name: path for name, path in imported_modules(file, tree) if path in modules}
     if not paths:
         return
     constants = {
@@ -136,23 +136,23 @@ def read_own_constants(
     plain = {
         name: value
         for name, value in constants.items()
-        if name not in left_out and bound[name] == 1 and _is_plain(value)
+        if name not in left_out and bound[name] == 1 and is_plain(value)
     }
     if plain:
         _Names(plain).visit(tree)
         forget(tree)
 
 
-def _is_plain(value: ast.expr) -> bool:
+def is_plain(value: ast.expr) -> bool:
     """Return whether a value is a literal, a sum or product of literals, or a time of Celery."""
     if isinstance(value, ast.BinOp):
-        return _is_plain(value.left) and _is_plain(value.right)
+        return is_plain(value.left) and is_plain(value.right)
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in ("crontab", "timedelta")
     return isinstance(value, ast.Constant)
 
 
-def _imported_modules(file: str, tree: ast.Module) -> list[tuple[str, str]]:
+def imported_modules(file: str, tree: ast.Module) -> list[tuple[str, str]]:
     """Return each name that may be one of a module, with its path. A name that is bound twice is left out."""
     imported: list[tuple[str, str]] = []
     bound = bound_names(tree)

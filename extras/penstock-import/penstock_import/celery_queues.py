@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import walk
+from penstock_import.celery_calls import called, imported_names, root_name, walk
 
 CELERYS_DEFAULT = "celery"
 """The name of the default queue of an application that sets no other one."""
@@ -81,3 +81,34 @@ def queue_names(trees: Iterable[ast.Module]) -> set[str]:
     return {
         value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)
     }
+
+
+_OF_KOMBU = frozenset({"Exchange", "Queue", "binding"})
+_BINDINGS = frozenset({"binding_key", "bindings", "exchange", "exchange_type"})
+
+
+def has_own_exchanges(tree: ast.Module) -> bool:
+    """Return whether a module may bind a queue with another key than its name: it has queues or exchanges of kombu, or names
+    an exchange or a key."""
+    imported = {name for name, path in imported_names(tree) if path.partition(".")[0] == "kombu"}
+    return any(
+        (isinstance(node, ast.Call) and root_name(node.func) in imported and called(node) in _OF_KOMBU)
+        or (isinstance(node, ast.keyword) and node.arg in _BINDINGS)
+        or (isinstance(node, ast.Constant) and node.value in _BINDINGS)
+        or (isinstance(node, ast.Name | ast.Attribute) and _names_an_exchange(node))
+        or (isinstance(node, ast.Assign) and _gives_keys(node))
+        for node in walk(tree)
+    )
+
+
+def _gives_keys(node: ast.Assign) -> bool:
+    """Return whether a statement gives queues routing keys."""
+    is_queues = any(ast.unparse(target).lower().endswith("queues") for target in node.targets)
+    return is_queues and any(
+        getattr(part, "value", getattr(part, "arg", "")) == "routing_key" for part in ast.walk(node.value)
+    )
+
+
+def _names_an_exchange(node: ast.Name | ast.Attribute) -> bool:
+    name = (node.id if isinstance(node, ast.Name) else node.attr).lower()
+    return name.endswith(("default_exchange", "default_exchange_type", "create_missing_queue_exchange_type"))

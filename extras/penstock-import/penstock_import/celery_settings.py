@@ -39,6 +39,8 @@ class CelerySettings:
         """Places of these settings, which are mapped or named here."""
         self.unmapped = 0
         """The number of schedules that only a gap names."""
+        self._of_routes: frozenset[str] = frozenset()
+        """The names of routes, and of the dicts that they are merged of."""
         self._dicts = {
             name for tree in trees.values() for name, value, _ in _given(tree) if isinstance(value, ast.Dict)
         }
@@ -171,6 +173,7 @@ class CelerySettings:
     def entries(self, settings: frozenset[str]) -> Iterator[tuple[str, str, ast.expr]]:
         """Yield the file, key and value of each entry of these settings, including entries of the dicts that they are
         merged from."""
+        is_beat = settings is BEAT
         settings = settings - self._unread
         names = settings | self._parts(settings)
         for file, tree in self._trees.items():
@@ -191,7 +194,7 @@ class CelerySettings:
                 )
                 if (
                     item.setting in names
-                    and item.is_certain
+                    and (item.is_certain or (is_beat and item.is_chosen))
                     and not _is_late(tree, item.setting, item.value)
                     and item.key not in whole_keys
                     and not is_replaced
@@ -216,7 +219,8 @@ class CelerySettings:
     def name_left(self) -> None:
         """Record a gap for each of these settings that is not a dict of literals."""
         beat, routes = BEAT - self._unread, ROUTES - self._unread
-        names = beat | self._parts(beat) | routes | self._parts(routes)
+        self._of_routes = routes | self._parts(routes)
+        names = beat | self._parts(beat) | self._of_routes
         first: dict[str, str] = {}
         merged = self._merged_names()
         for file, tree in self._trees.items():
@@ -240,7 +244,7 @@ class CelerySettings:
                 if item.setting in names and item.is_certain and _is_late(tree, item.setting, item.value):
                     self._name_late(tree, file, item.setting, item.value)
                 elif item.setting in names and id(item.value) not in replaced:
-                    self._name_item(file, item, names)
+                    self._name_item(file, tree, item, names)
             for item in items.values():
                 if item.setting in names:
                     self.taken.add(id(item.place))
@@ -331,18 +335,24 @@ class CelerySettings:
         self._tell(file, value, f"{ast.unparse(value)}, which changes {name} after line {_merges(tree)[name]} copied it",
                    "The copy does not have it, and it is not imported: take it out, or move it before.")  # fmt: skip
 
-    def _name_item(self, file: str, item: _Item, names: Collection[str]) -> None:
+    def _name_item(self, file: str, tree: ast.Module, item: _Item, names: Collection[str]) -> None:
         """Record a gap for an item that is not certain, or has the key of another item."""
-        by_hand = _BY_CODE if item.setting not in ROUTES else "Write `route` of the actions that are meant."
-        if item.is_certain and item.key not in self._keys(names):
+        is_route = item.setting in self._of_routes
+        by_hand = _BY_CODE if not is_route else "Write `route` of the actions that are meant."
+        is_alone = item.key not in self._keys(names)
+        if item.is_certain and is_alone:
             return
-        self.unmapped += item.setting not in ROUTES
+        if item.is_chosen and is_alone and not is_route and not _is_late(tree, item.setting, item.value):
+            self._tell(file, item.value, f"the item {item.key} of {item.setting}, which counts {item.condition}",
+                       "It is imported: take it out if it is not in force.")  # fmt: skip
+            return
+        self.unmapped += not is_route
         reason = "which stands at another place, too" if item.is_certain else f"which counts {item.condition}"
         self._tell(file, item.value, f"the item {item.key} of {item.setting}, {reason}",
                    f"It is not imported: see whether it is in force. {by_hand}")  # fmt: skip
 
     def _name_left_of(self, file: str, name: str, value: ast.expr, whole: bool) -> None:
-        by_hand = _BY_CODE if name not in ROUTES else "Write `route` of the actions that are meant."
+        by_hand = _BY_CODE if name not in self._of_routes else "Write `route` of the actions that are meant."
         if not whole or not isinstance(value, ast.Dict):
             parts = _parts(value)
             if name in ROUTES and is_list_of_pairs(value):
@@ -352,6 +362,7 @@ class CelerySettings:
                 self._tell(file, value, f"{ast.unparse(target)} = {ast.unparse(value)}, which changes an entry",
                            "The entry is imported as it is before this: write the value there, and import again.")  # fmt: skip
             elif not whole or parts is None or not parts <= self._dicts:
+                self.unmapped += name not in self._of_routes
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
         for choice in _choices(value) if whole else ():
             self._tell(file, choice.test, f"{name} where {ast.unparse(choice.test)}",
@@ -360,6 +371,7 @@ class CelerySettings:
             for key, item in zip(inline.keys, inline.values, strict=True):
                 is_part = key is None and (_parts(item) is not None and _parts(item) <= self._dicts)  # type: ignore[operator]
                 if not isinstance(key, ast.Constant) and not is_part:
+                    self.unmapped += name not in self._of_routes
                     self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
 
     def _left_out(self, tree: ast.Module) -> Collection[int]:
@@ -404,6 +416,11 @@ class _Item:
     @property
     def is_certain(self) -> bool:
         return not self.condition
+
+    @property
+    def is_chosen(self) -> bool:
+        """True for an item that counts if the condition of an `if` is met."""
+        return self.condition.startswith("where ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,15 +548,19 @@ def _items(tree: ast.AST) -> list[_Item]:
 def _found_items(tree: ast.AST) -> Iterator[_Item]:
     around: dict[int, str] = {}
     for node in walk(tree):  # parents come before their children
-        text = around.get(id(node), "")
-        if isinstance(node, ast.If):
-            text = f"where {ast.unparse(node.test)}"
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        outer = text = around.get(id(node), "")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             text = f"within {node.name}"
         elif isinstance(node, ast.For | ast.While | ast.Try | ast.With | ast.Match):
             text = f"within {type(node).__name__.lower()}"
+        elif isinstance(node, ast.If) and not outer.startswith("within "):
+            text = f"{outer} and {ast.unparse(node.test)}" if outer else f"where {ast.unparse(node.test)}"
         if text:
             around |= {id(part): text for part in [node, *ast.iter_child_nodes(node)]}
+        if isinstance(node, ast.If) and text != outer:
+            test = ast.unparse(ast.UnaryOp(ast.Not(), node.test))
+            otherwise = f"{outer} and {test}" if outer else f"where {test}"
+            around |= {id(part): otherwise for part in node.orelse}
     for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield from _items_of_call(node, node.func, around.get(id(node), ""))

@@ -84,6 +84,7 @@ def is_false(node: ast.expr | None) -> bool:
 def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> CronTimes:
     """Return the times of `crontab(...)`. Raises NotMapped for an argument without an equivalent in Penstock, and
     NotLiteral for a value that is only known when the module runs."""
+    node = _with_fields(node, constants)
     if len(node.args) > 2:
         first, second = (_by_keyword(node, names) for names in _ORDERS)
         if (both := crontab(first, constants)) != crontab(second, constants):
@@ -107,6 +108,23 @@ def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> 
         month=fields["month_of_year"],
         weekday=fields["day_of_week"],
     )
+
+
+def _with_fields(node: ast.Call, constants: Mapping[str, ast.expr] | None) -> ast.Call:
+    """Return `crontab("5", "4")` for `crontab(*"5 4".split())`."""
+    args: list[ast.expr] = []
+    for part in node.args:
+        match part:
+            case ast.Starred(
+                value=ast.Call(func=ast.Attribute(value=text, attr="split"), args=[], keywords=[])
+            ):
+                fields = literal(text, constants)
+                if not isinstance(fields, str):
+                    raise NotLiteral(ast.unparse(part))
+                args += [ast.copy_location(ast.Constant(word), part) for word in fields.split()]
+            case _:
+                args.append(part)
+    return ast.copy_location(ast.Call(node.func, args, node.keywords), node)
 
 
 def _by_keyword(node: ast.Call, names: tuple[str, ...]) -> ast.Call:

@@ -21,6 +21,7 @@ from penstock_import.celery_calls import (
     walk,
 )
 from penstock_import.celery_scopes import other_time
+from penstock_import.celery_setting_names import is_setting
 from penstock_import.celery_sources import is_whole, modules_of_django
 from penstock_import.celery_times import times
 from penstock_import.environment_defaults import with_defaults
@@ -200,7 +201,8 @@ class DjangoSettings:
             is_later = doubt.is_later or isinstance(doubt.node, _Function)  # any statement may call it
             if is_later or not self._is_given_after(doubt.file, doubt.node, name):
                 doubt.names.add(name)
-        self.read_values += [place.value for place in places if place.value is not None]
+        if not is_setting(name):  # one of Celery counts by itself, whatever reads it besides
+            self.read_values += [place.value for place in places if place.value is not None]
         return value
 
     def _plain(self, file: str, node: ast.expr, around: frozenset[tuple[str, str]]) -> ast.expr:
