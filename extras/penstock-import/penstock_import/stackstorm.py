@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -138,9 +138,11 @@ class StackStormPack:
             kind = "schedules" if self._is_timer(node) else "rules"
             with self._entity(kind, file, node, "rule", self._own_name(node)):
                 self._rule(file, node)
-        for file, node in self._files("policies"):
+        policies = list(self._files("policies"))
+        kept = {str(_peek(node, "name")): file for file, node in policies}
+        for file, node in policies:
             with self._entity("policies", file, node, "policy", self._own_name(node)):
-                self._policy(file, node)
+                self._policy(file, node, kept[str(_peek(node, "name"))])
         for file, node in self._files("aliases"):
             self.report.found["aliases"] += 1
             node.drop()
@@ -1072,8 +1074,19 @@ class StackStormPack:
 
     # -- policies -------------------------------------------------------------------------------------------------
 
-    def _policy(self, file: str, node: Node) -> None:
-        """Convert a policy for an action of the pack: concurrency to a limit, and retries to a retry policy."""
+    def _policy(self, file: str, node: Node, kept: str) -> None:
+        """Convert a policy for an action of the pack: concurrency to a limit, and retries to a retry policy. `kept` is the last
+        file with a policy of this name."""
+        if file != kept:
+            self.report.gap(
+                file,
+                node.line_of("name"),
+                f"the policy {_peek(node, 'name')}, which {kept} replaces",
+                "StackStorm keeps one policy of a name, that of the last file: rename one of them, and import again, if both "
+                "are meant.",
+            )
+            node.drop()
+            return
         name, kind, ref = node.text("name"), node.text("policy_type"), node.text("resource_ref")
         if (description := node.get("description")) is not None:
             description.drop()
@@ -1088,13 +1101,28 @@ class StackStormPack:
         is_workflow = target is None and pack == self._theirs and _name(theirs) in self.project.workflows
         body = self.project.workflows[_name(theirs)] if is_workflow else target
         limit = limit_of(kind, supplied)
-        if body is not None and limit is not None:
+        if body is not None and limit is not None and _acts_otherwise(limit, body.get("limits", ())):
+            self.report.gap(
+                file,
+                node.line,
+                f"the policy {name}, which cancels or delays otherwise than another policy of {_name(theirs)}",
+                "StackStorm asks them in turn, and no further one once one delays: write the limit that is meant.",
+            )
+        elif body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
+            self._tell_optional_attributes(file, node, name, f"{self.project.name}.{_name(theirs)}", limit)
             self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
             for twin in sorted(twin for twin, runs in self._kept.items() if runs == _name(theirs)):
                 self.report.gap(file, node.line, f"the limit of {name}, which {_name(theirs)} and {twin} each have here",
                                 "StackStorm counts both together: have all tasks run the same action, or divide the "
                                 "limit between them.")  # fmt: skip
+        elif target is not None and kind == "action.retry" and "retry" in target:
+            self.report.gap(
+                file,
+                node.line,
+                f"the policy {name}, which retries {_name(theirs)} beside another policy",
+                "StackStorm asks both: write one `retry` with what is meant.",
+            )
         elif (
             target is not None
             and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
@@ -1109,6 +1137,22 @@ class StackStormPack:
                 f"a policy: {name}, {kind} of {ref}",
                 "Write it as `limits` or `retry` of the action.",
             )
+
+    def _tell_optional_attributes(
+        self, file: str, node: Node, policy: str, ref: str, limit: Mapping[str, Any]
+    ) -> None:
+        """Record a gap for each attribute of a policy that a caller may leave out."""
+        parameters = node.get("parameters") or Node(node.line)
+        for attribute in limit.get("by", ()):
+            if self._schemas.get(ref, {}).get(attribute, {}).get("required") is not True:
+                self._tell_apart(
+                    "attributes that may be left out",
+                    file,
+                    parameters.line_of("attributes"),
+                    f"the attribute {attribute} of the policy {policy}, which a start may leave out",
+                    "StackStorm counts such a start with all others. Here it counts with those that leave it out, too: have "
+                    "each start give it.",
+                )
 
     def _depends(self, file: str, node: Node, policy: str, section: str, target: str) -> None:
         """Note that a policy is lost if its action is lost."""
@@ -1129,6 +1173,11 @@ class StackStormPack:
             for task in workflow["tasks"].values():
                 if task.get("action") in refs:
                     task.setdefault("retry", {"max_attempts": 1})
+
+
+def _acts_otherwise(limit: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a full limit cancels a start where one of the others delays it, or the other way round."""
+    return any(other.get("when_full") != limit.get("when_full") for other in others)
 
 
 def _fixed_key(parameter: Node) -> str | None:
