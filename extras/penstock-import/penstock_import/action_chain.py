@@ -27,6 +27,7 @@ from penstock_import.stackstorm_runners import RUNNER_TIMEOUTS, SHELLS
 from penstock_import.wanted_text import NotMapped, Ours, member
 
 _TO_DO = "{{ none.to_do }}"
+_BARE_NAME = re.compile(r"\{\{[A-z0-9_-]+\}\}")
 _ORDER = frozenset({"name", "ref", "description", "on-success", "on-failure"})
 """Keys of a task that read no result."""
 
@@ -294,15 +295,19 @@ def rendered_breaks(text: str) -> str:
     return re.sub(r"\r\n?", "\n", text).removesuffix("\n")
 
 
-def texts_within(value: Any, names: Any) -> Any:
+def texts_within(value: Any, names: Any, *, keeps_bare_names: bool = False) -> Any:
     """Return a list or a mapping of parameters. StackStorm renders it as one JSON text, so each expression in it
-    becomes text. Raises NotMapped for a part without an equivalent in Penstock."""
+    becomes text. With `keeps_bare_names` a `{{name}}` without spaces keeps its type, as it does in a rule. Raises NotMapped for
+    a part without an equivalent in Penstock."""
+    inner = partial(texts_within, names=names, keeps_bare_names=keeps_bare_names)
     if isinstance(value, dict):
         keys = template(dict.fromkeys(value), names)
-        return {key: texts_within(item, names) for key, item in zip(keys, value.values(), strict=True)}
+        return {key: inner(item) for key, item in zip(keys, value.values(), strict=True)}
     if isinstance(value, list):
-        return [texts_within(item, names) for item in value]
+        return [inner(item) for item in value]
     mapped = template(value, names)
+    if keeps_bare_names and isinstance(value, str) and _BARE_NAME.fullmatch(value):
+        return mapped
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
         return cast(mapped, as_expression(value, names), "string")
     return mapped

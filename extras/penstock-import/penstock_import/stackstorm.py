@@ -1045,6 +1045,8 @@ class StackStormPack:
     def _params(self, file: str, action: Node, target_action: KnownAction, root: str) -> dict[str, Any]:
         params: dict[str, Any] = {}
         types = self._types_of(target_action.ref)
+        own = f"{self._theirs}."
+        pack = self._theirs if str(_peek(action, "ref")).startswith(own) else ""
         for name, child in (action.get("parameters") or Node(1)).items():
             value = child.value()
             try:
@@ -1059,9 +1061,7 @@ class StackStormPack:
                         target_action.runner != OF_OTHERS
                     ):  # a runner that is not known may give it to the action
                         continue
-                if not root and any(mark in str(value) for mark in ("{{", "{%")):
-                    raise NotMapped("a timer has no payload")
-                surroundings = Surroundings(note_key=partial(self._key, file))
+                surroundings = Surroundings(pack, note_key=partial(self._key, file))
                 params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
                 if name not in types and keeps_type(value):
                     self._tell_type(file, child.line, name, value)
