@@ -146,8 +146,8 @@ _PATTERNS: dict[str, Callable[[str, Any], str]] = {
 
 
 class _RuleNames:
-    """The names in a rule: the payload of its trigger, keys of the store, and the configuration of the pack of its action. A timer
-    has the root "", and no payload."""
+    """The names in a rule: the payload of its trigger, keys of the store, and the configuration of its action's pack. A
+    timer has the root "", and no payload."""
 
     takes_several_lines = True
 
