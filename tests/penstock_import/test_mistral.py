@@ -261,7 +261,7 @@ ONE = {"depot.flow": {"tasks": {"one": ECHO}}}
         ({"version": "2.0", "workflows": {"main": {"tasks": {"one": ECHO}}}}, "version 2.0"),
         (ONE, "version 2.0"),
         ({"version": "2.0", "name": "depot.other", "workflows": {"a": {"tasks": {"one": ECHO}}}}, "version 2.0"),
-        ({"version": "2.0", "name": "depot.flow", "workflows": dict.fromkeys("ab", {"tasks": {"one": ECHO}})}, "version 2.0"),
+        ({"version": "2.0", "name": "depot.flow", "workflows": {key: {"tasks": {"one": ECHO}} for key in "ab"}}, "version 2.0"),
         ({"version": "2.0", "name": "depot.flow", "workflows": {"a": 1}}, "a workflow that is not a mapping"),
         ({"version": "2.0", "name": "depot.flow", "actions": {}, "workflows": {"a": {"tasks": {"one": ECHO}}}}, "version 2.0"),
         ({"version": "2.0", "depot.flow": {"type": "reverse", "tasks": {"one": ECHO}}}, "the type reverse"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
-from penstock_import.literal_casts import cast_literal
+from penstock_import.literal_casts import cast_literal, may_become_another_type
 from penstock_import.orquesta import KnownAction
 from penstock_import.orquesta_expressions import as_expression, is_whole, jinja_text, template
 from penstock_import.orquesta_graph import cycle_edges
@@ -154,7 +154,8 @@ class ActionChain:
             value = child.value()
             inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
             is_timeout = key == "timeout" and target_action.runner in RUNNER_TIMEOUTS
-            if self._tell_type is not None and key not in types and keeps_type(value) and not is_timeout:
+            is_open = keeps_type(value) or may_become_another_type(value)
+            if self._tell_type is not None and key not in types and is_open and not is_timeout:
                 self._tell_type(child.line, key, value)
         if "timeout" in inputs and (target_action.runner in RUNNER_TIMEOUTS or "timeout" not in types):
             assert supplied is not None

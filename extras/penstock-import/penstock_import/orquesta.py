@@ -13,7 +13,7 @@ from typing import Any
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
-from penstock_import.literal_casts import cast_literal
+from penstock_import.literal_casts import cast_literal, may_become_another_type
 from penstock_import.mistral import FAILS_AT_THE_END
 from penstock_import.nested_fields import allow_null
 from penstock_import.orquesta_expressions import as_expression, condition, has_expressions, template
@@ -467,6 +467,10 @@ class Orquesta:
     def _input_values(self, task: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
         """Return the parameters of a task. StackStorm converts texts to the types that the action declares."""
         types = self._types_of(self._known[task].ref)
+        note = self._surroundings.note_type
+        for key, (value, line) in values.items() if note is not None and self._known[task].runner else ():
+            if key not in (*types, "timeout") and may_become_another_type(value):
+                note(line, key, value)
         return {
             key: self._value(value, line, names, _TO_DO, types.get(key))
             for key, (value, line) in values.items()

@@ -18,6 +18,7 @@ from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
+from penstock_import.literal_casts import may_become_another_type
 from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.mistral import MISTRAL, orquesta_tree
 from penstock_import.nested_fields import has_secrets
@@ -171,7 +172,7 @@ class StackStormPack:
                 continue
             pack = _peek(node, "pack")
             if pack and pack != self._theirs:
-                self.report.found[kind] += 1
+                self.report.found[self._counted_kind(kind, node)] += 1
                 self.report.gap(
                     name,
                     node.line_of("pack"),
@@ -182,6 +183,12 @@ class StackStormPack:
                 yield name, node
             elif node.peek():
                 self._unread(kind, name, "it is not a mapping")
+
+    def _counted_kind(self, kind: str, node: Node) -> str:
+        """Return the kind under which a file of a folder is counted."""
+        if kind == "actions" and runner_of(_peek(node, "runner_type")) in {*_WORKFLOWS, MISTRAL}:
+            return "workflows"
+        return "schedules" if kind == "rules" and self._is_timer(node) else kind
 
     def _unread(self, kind: str, file: str, reason: str) -> None:
         """Record a gap for a file that StackStorm could not read either."""
@@ -705,6 +712,7 @@ class StackStormPack:
             partial(self._output, entry, name),
             self._fixed.get(f"{self.project.name}.{name}", {}),
             self._computed.get(f"{self.project.name}.{name}", {}),
+            partial(self._tell_type, entry),
         )
         if runner != "action-chain":
             stops = runner == "orquesta"
@@ -863,14 +871,19 @@ class StackStormPack:
         return types | {name: about.get("type", "string") for name, about in schema.items()}
 
     def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
-        """Record a gap for an expression that is passed to a parameter of an unknown type."""
+        """Record a gap for an expression, or a text such as `1`, that is passed to a parameter of an unknown type."""
+        advice = (
+            "StackStorm renders it as text and turns that into the type that the action declares. Here the value keeps its own "
+            "type: write `| string` where the parameter is a text."
+        )
+        if may_become_another_type(value):
+            advice = "StackStorm turns this text into the type that the action declares. Here it stays a text: write the value."
         self._tell_apart(
             "parameters without a known type",
             file,
             line,
             f"the parameter {name}, {value}, whose type is not known",
-            "StackStorm renders it as text and turns that into the type that the action declares. Here the value keeps its own "
-            "type: write `| string` where the parameter is a text.",
+            advice,
         )
 
     def _known(self, ref: str, file: str, line: int) -> KnownAction:
@@ -1063,7 +1076,7 @@ class StackStormPack:
                         continue
                 surroundings = Surroundings(pack, note_key=partial(self._key, file))
                 params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
-                if name not in types and keeps_type(value):
+                if name not in types and (keeps_type(value) or may_become_another_type(value)):
                     self._tell_type(file, child.line, name, value)
             except NotMapped as reason:
                 params[name] = "{{ none.to_do }}"
