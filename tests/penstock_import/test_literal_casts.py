@@ -99,7 +99,7 @@ def test_text_for_a_parameter_of_an_unknown_type_is_named(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("runner", ["orquesta", "action-chain", "mistral-v2", "python-script"])
-def test_definition_of_another_pack_is_counted_as_what_it_is(tmp_path: Path, runner: str) -> None:
+def test_definition_of_another_pack_is_counted_by_its_kind(tmp_path: Path, runner: str) -> None:
     """StackStorm registers no such definition. It is found, and not mapped."""
     files = {
         "actions/act.yaml": {"name": "act", "pack": "other", "runner_type": runner, "entry_point": "x"},

@@ -87,7 +87,7 @@ AFTER = {"done": ECHO, "bad": ECHO, "last": ECHO}
 def test_on_complete_runs_after_both_ends_and_handles_no_failure(
     tmp_path: Path, fails: bool, is_handled: bool
 ) -> None:
-    """What follows the task of `on-complete` runs too. Then a failure without `on-error` fails the workflow."""
+    """The task after that of `on-complete` runs too. A failure without `on-error` fails the workflow then."""
     first = ECHO | {"on-complete": ["done"], **({"on-error": ["bad"]} if is_handled else {})}
     tasks = {"first": first, **AFTER, "done": ECHO | {"on-success": "last"}}
     if not is_handled:

@@ -178,7 +178,7 @@ def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
 
 
 def _anywhere(value: str, run: _Run) -> str:
-    """Return a condition that a text has a character of the class. Raises NotMapped for a class whose members are too many to
+    """Return a condition that a text has a character of the class. Raises NotMapped for a class with too many members to
     name."""
     if not run.minimum:
         return "(true)"

@@ -140,10 +140,10 @@ class StackStormPack:
             with self._entity(kind, file, node, "rule", self._own_name(node)):
                 self._rule(file, node)
         policies = list(self._files("policies"))
-        kept = {str(_peek(node, "name")): file for file, node in policies}
+        last_files = {str(_peek(node, "name")): file for file, node in policies}
         for file, node in policies:
             with self._entity("policies", file, node, "policy", self._own_name(node)):
-                self._policy(file, node, kept[str(_peek(node, "name"))])
+                self._policy(file, node, last_files[str(_peek(node, "name"))])
         for file, node in self._files("aliases"):
             self.report.found["aliases"] += 1
             node.drop()
@@ -1087,14 +1087,14 @@ class StackStormPack:
 
     # -- policies -------------------------------------------------------------------------------------------------
 
-    def _policy(self, file: str, node: Node, kept: str) -> None:
-        """Convert a policy for an action of the pack: concurrency to a limit, and retries to a retry policy. `kept` is the last
-        file with a policy of this name."""
-        if file != kept:
+    def _policy(self, file: str, node: Node, last_file: str) -> None:
+        """Convert a policy for an action of the pack: concurrency to a limit, and retries to a retry policy. `last_file` is
+        the last file with a policy of this name."""
+        if file != last_file:
             self.report.gap(
                 file,
                 node.line_of("name"),
-                f"the policy {_peek(node, 'name')}, which {kept} replaces",
+                f"the policy {_peek(node, 'name')}, which {last_file} replaces",
                 "StackStorm keeps one policy of a name, that of the last file: rename one of them, and import again, if both "
                 "are meant.",
             )
@@ -1188,9 +1188,9 @@ class StackStormPack:
                     task.setdefault("retry", {"max_attempts": 1})
 
 
-def _acts_otherwise(limit: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether a full limit cancels a start where one of the others delays it, or the other way round."""
-    return any(other.get("when_full") != limit.get("when_full") for other in others)
+def _acts_otherwise(limit: Mapping[str, Any], beside: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a full limit cancels a start where another one delays it, or the other way round."""
+    return any(other.get("when_full") != limit.get("when_full") for other in beside)
 
 
 def _fixed_key(parameter: Node) -> str | None:
