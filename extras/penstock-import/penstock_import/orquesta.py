@@ -468,9 +468,10 @@ class Orquesta:
         """Return the parameters of a task. StackStorm converts texts to the types that the action declares."""
         types = self._types_of(self._known[task].ref)
         note = self._surroundings.note_type
-        for key, (value, line) in values.items() if note is not None and self._known[task].runner else ():
-            if key not in (*types, "timeout") and may_become_another_type(value):
-                note(line, key, value)
+        if note is not None and self._known[task].runner:
+            for key, (value, line) in values.items():
+                if key not in (*types, "timeout") and may_become_another_type(value):
+                    note(line, key, value)
         return {
             key: self._value(value, line, names, _TO_DO, types.get(key))
             for key, (value, line) in values.items()
