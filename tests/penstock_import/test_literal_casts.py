@@ -12,6 +12,7 @@ from penstock_import.applied import keep_applicable
 from penstock_import.project import Project
 from penstock_import.report import Report
 from penstock_import.stackstorm import StackStormPack
+from tests.penstock_import.test_reviewed_changes import of_pack, texts
 
 SAY = {
     "name": "say",
@@ -67,3 +68,44 @@ def test_text_of_a_timer_has_the_type_of_its_parameter(tmp_path: Path) -> None:
     project, report = imported(tmp_path, {"rules/often.yaml": rule})
     assert project.schedules == {"often": {"action": "depot.say", "every": 5, "params": {"n": 4}}}
     assert report.mapped["schedules"] == 1
+
+
+TEXTS = {"a": "1", "b": "true", "c": "[1]", "d": "a 1", "e": "yes", "timeout_text": "4.5"}
+OF_KNOWN_ACTION = {"name": "act", "runner_type": "python-script", "parameters": dict.fromkeys(TEXTS)}
+
+
+@pytest.mark.parametrize("kind", ["rule", "action-chain", "orquesta"])
+@pytest.mark.parametrize("ref", ["other.act", "depot.act"])
+def test_text_for_a_parameter_of_an_unknown_type_is_named(tmp_path: Path, kind: str, ref: str) -> None:
+    """StackStorm turns it into the type that the action declares, which no file of the pack has for another pack."""
+    files: dict[str, Any] = {"actions/act.yaml": OF_KNOWN_ACTION, "triggers/t.yaml": {"name": "t"}}
+    if kind == "rule":
+        action = {"ref": ref, "parameters": TEXTS}
+        files["rules/r.yaml"] = {"name": "r", "trigger": {"type": "depot.t"}, "action": action}
+    else:
+        files["actions/flow.yaml"] = {
+            "name": "flow",
+            "runner_type": kind,
+            "entry_point": "workflows/flow.yaml",
+        }
+        chain = {"chain": [{"name": "one", "ref": ref, "parameters": TEXTS}]}
+        tasks = {"tasks": {"one": {"action": ref, "input": TEXTS}}}
+        files["actions/workflows/flow.yaml"] = chain if kind == "action-chain" else tasks
+    _, report = of_pack(tmp_path, files)
+    told = {
+        gap.what.split(",")[0].split()[-1] for gap in report.gaps if "Here it stays a text" in gap.by_hand
+    }
+    assert told == ({"a", "b", "c", "timeout_text"} if ref == "other.act" else set()), texts(report)
+
+
+@pytest.mark.parametrize("runner", ["orquesta", "action-chain", "mistral-v2", "python-script"])
+def test_definition_of_another_pack_is_counted_by_its_kind(tmp_path: Path, runner: str) -> None:
+    """StackStorm registers no such definition. It is found, and not mapped."""
+    files = {
+        "actions/act.yaml": {"name": "act", "pack": "other", "runner_type": runner, "entry_point": "x"},
+        "rules/r.yaml": {"name": "r", "pack": "other", "trigger": {"type": "core.st2.CronTimer"}},
+    }
+    _, report = of_pack(tmp_path, files)
+    kind = "actions" if runner == "python-script" else "workflows"
+    assert (report.found[kind], report.found["schedules"]) == (1, 1)
+    assert (report.found["rules"], sum(report.mapped.values())) == (0, 0)

@@ -79,6 +79,61 @@ def test_outcome_chooses_the_next_task(
     assert sorted(name for name, status in run.tasks.items() if status != "skipped") == started
 
 
+AFTER = {"done": ECHO, "bad": ECHO, "last": ECHO}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_handled", [False, True])
+def test_on_complete_runs_after_both_ends_and_handles_no_failure(
+    tmp_path: Path, fails: bool, is_handled: bool
+) -> None:
+    """The task after that of `on-complete` runs too. A failure without `on-error` fails the workflow then."""
+    first = ECHO | {"on-complete": ["done"], **({"on-error": ["bad"]} if is_handled else {})}
+    tasks = {"first": first, **AFTER, "done": ECHO | {"on-success": "last"}}
+    if not is_handled:
+        del tasks["bad"]
+    simulation, _ = mapped(tmp_path, tasks)
+    for name in tasks:
+        if fails and name == "first":
+            simulation.fake(name, raises=RuntimeError("no"))
+        else:
+            simulation.fake(name, returns={})
+    run = simulation.run("depot.flow")
+    assert run.status == ("failed" if fails and not is_handled else "completed")
+    ran = {name for name in tasks if run.tasks[name] in ("completed", "failed")}
+    assert ran == {"first", "done", "last"} | ({"bad"} if fails and is_handled else set())
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"), [(True, "completed"), (False, "failed"), (RuntimeError("no"), "failed")]
+)
+def test_on_complete_that_fails_the_workflow_has_a_condition(
+    tmp_path: Path, answer: Any, status: str
+) -> None:
+    look = ECHO | {
+        "on-success": ["done"],
+        "on-complete": [{"fail": "{{ not task('look').result.result.ok }}"}],
+    }
+    simulation, _ = mapped(tmp_path, {"look": look, "done": ECHO})
+    if isinstance(answer, Exception):
+        simulation.fake("look", raises=answer)
+    else:
+        simulation.fake("look", returns={"result": {"ok": answer}})
+    simulation.fake("done", returns={})
+    assert simulation.run("depot.flow").status == status
+
+
+@pytest.mark.parametrize("text", ["<% env().st2_execution_id %>", "{{ env().st2_execution_id }}"])
+def test_workbook_with_one_workflow_knows_its_execution(tmp_path: Path, text: str) -> None:
+    workflow = {"type": "direct", "tasks": {"one": ECHO | {"input": {"name": text}}}}
+    document = {"version": "2.0", "name": "depot.flow", "workflows": {"any": workflow}}
+    simulation, report = simulated(tmp_path, files({}, document=document))
+    assert report.mapped["workflows"] == 1, texts(report)
+    simulation.fake("one", returns={})
+    run = simulation.run("depot.flow")
+    assert run.input("one") == {"name": str(run.id)}
+
+
 def test_published_values_reach_inputs_and_output(tmp_path: Path) -> None:
     tasks = {
         "first": {
@@ -132,7 +187,13 @@ READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"on-complete": "two"}, "`on-complete` of the task one"),
+        ({"on-complete": [{"two": "<% $.who = 1 %>"}]}, "`on-complete` of one in line"),
+        ({"on-error": "two", "on-complete": [{"fail": "<% $.who = 1 %>"}]}, "`on-complete` of one in line"),
+        ({"on-complete": "two", "on-success": "two"}, "which starts a task twice"),
+        ({"on-complete": "two", "on-error": "two"}, "which starts a task twice"),
+        ({"join": "all", "on-complete": "two"}, "the join of one"),
+        ({"publish": {"st2": 1}}, "a variable with the name st2"),
+        ({"publish": {"x": "<% env().st2_execution_id_ %>"}}, "`env`"),
         ({"publish-on-error": {"x": 1}}, "`publish-on-error` of the task one"),
         ({"timeout": 3}, "`timeout` of the task one"),
         ({"concurrency": 3}, "`concurrency` of the task one"),
@@ -199,6 +260,10 @@ ONE = {"depot.flow": {"tasks": {"one": ECHO}}}
         ({"version": "2.0", "depot.other": {"tasks": {"one": ECHO}}}, "version 2.0 with the one workflow depot.flow"),
         ({"version": "2.0", "workflows": {"main": {"tasks": {"one": ECHO}}}}, "version 2.0"),
         (ONE, "version 2.0"),
+        ({"version": "2.0", "name": "depot.other", "workflows": {"a": {"tasks": {"one": ECHO}}}}, "version 2.0"),
+        ({"version": "2.0", "name": "depot.flow", "workflows": {key: {"tasks": {"one": ECHO}} for key in "ab"}}, "version 2.0"),
+        ({"version": "2.0", "name": "depot.flow", "workflows": {"a": 1}}, "a workflow that is not a mapping"),
+        ({"version": "2.0", "name": "depot.flow", "actions": {}, "workflows": {"a": {"tasks": {"one": ECHO}}}}, "version 2.0"),
         ({"version": "2.0", "depot.flow": {"type": "reverse", "tasks": {"one": ECHO}}}, "the type reverse"),
         ({"version": "2.0", "depot.flow": {"task-defaults": {}, "tasks": {"one": ECHO}}}, "`task-defaults`"),
         ({"version": "2.0", "depot.flow": {"input": [{"a": 1}], "tasks": {"one": ECHO}}}, "an input with a default"),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from jinja2 import Environment, Template
 from penstock.language.expressions import compile_template, condition
 from penstock_import.stackstorm_rules import condition_of, criterion, parameters
 from penstock_import.wanted_text import NotMapped
+from tests.penstock_import.test_reviewed_changes import of_pack, texts
 
 CASES = int(os.environ.get("PENSTOCK_TEST_IMPORT_CASES", "1000"))
 """The number of criteria that are compared."""
@@ -410,3 +412,71 @@ def test_text_that_jinja_shortens_is_not_mapped(value: Any) -> None:
 def test_mark_of_spaces_is_no_sign(text: str, value: int) -> None:
     assert Environment().from_string(text).render(trigger={"x": 5}) == str(value)
     assert compile_template(parameters(text, "integer"))({"payload": {"x": 5}}) == value
+
+
+@pytest.mark.parametrize("text", ["a\n", "a\r\nb\n\n", "\n"])
+def test_text_without_an_expression_keeps_its_line_breaks(text: str) -> None:
+    """StackStorm renders only texts with `{{` or `{%` in them."""
+    assert parameters(text, "string") == text
+    rendered = compile_template(parameters(text + "{{ trigger.x }}\n", "string"))({"payload": {"x": "b"}})
+    assert rendered == Template(text + "{{ trigger.x }}\n").render(trigger={"x": "b"})
+
+
+def test_bare_name_within_a_mapping_keeps_its_type() -> None:
+    """StackStorm writes `| to_complex` into a `{{name}}` that is all of a text, and has no space and no dot."""
+    value = {"whole": "{{trigger}}", "text": "{{ trigger.x }}", "list": ["{{trigger}}", "{{trigger.x}}"]}
+    rendered = compile_template(parameters(value, "object"))({"payload": {"x": 1}})
+    assert rendered == {"whole": {"x": 1}, "text": "1", "list": [{"x": 1}, "1"]}
+
+
+@pytest.mark.parametrize("pattern", ["[0-9a-f]+", "[a-f]*", "{.*}", "a|{b}", "([0-9a-l]+)"])
+def test_class_alone_and_braces_hold_anywhere(pattern: str) -> None:
+    text = criterion("trigger.v", {"type": "regex", "pattern": pattern})
+    for value in ("", "x", "xyz", "xay", "9", "}{", "{}", "{b}", "x{y}z", "x}y{z"):
+        assert holds_here(text, {"v": value}) == holds_there("regex", {"v": value}, pattern), (value, text)
+
+
+TO_LIST = {"name": "list", "runner_type": "local-shell-cmd", "parameters": {"cmd": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("trigger", ["depot.arrived", "core.st2.IntervalTimer"])
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [("{{ st2kv.system.folder }}", "folder"), ("{{ config_context.a.b }}", "config_context_a_b")],
+)
+def test_key_of_store_and_of_configuration_is_a_secret(
+    tmp_path: Path, trigger: str, text: str, secret: str
+) -> None:
+    """StackStorm renders them in rules with a timer, too. The configuration is that of the action's pack."""
+    timer = {"parameters": {"unit": "hours", "delta": 4}} if trigger.endswith("Timer") else {}
+    rule = {"name": "r", "enabled": True, "trigger": {"type": trigger, **timer}}
+    files = {
+        "actions/list.yaml": TO_LIST,
+        "triggers/arrived.yaml": {"name": "arrived"},
+        "rules/r.yaml": rule | {"action": {"ref": "depot.list", "parameters": {"cmd": text}}},
+        "rules/s.yaml": rule
+        | {"name": "s", "action": {"ref": "other.list", "parameters": {"cmd": "{{ config_context.a.b }}"}}},
+    }
+    project, report = of_pack(tmp_path, files)
+    made = {**project.rules, **project.schedules}
+    assert made["r"]["params"] == {"cmd": f"{{{{ secrets.{secret} }}}}"}
+    assert made["r"].get("enabled", True)
+    assert made["s"]["enabled"] is False
+    assert any("rules/s.yaml" in line and "`config_context` has no equal" in line for line in texts(report))
+
+
+def test_payload_of_a_timer_is_not_mapped(tmp_path: Path) -> None:
+    timer = {"type": "core.st2.IntervalTimer", "parameters": {"unit": "hours", "delta": 4}}
+    parameters_there = {"cmd": "{{ trigger.executed_at }}"}
+    files = {
+        "actions/list.yaml": TO_LIST,
+        "rules/r.yaml": {
+            "name": "r",
+            "enabled": True,
+            "trigger": timer,
+            "action": {"ref": "depot.list", "parameters": parameters_there},
+        },
+    }
+    project, report = of_pack(tmp_path, files)
+    assert project.schedules["r"]["enabled"] is False
+    assert any("a timer has no payload" in line for line in texts(report))

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
-from penstock_import.literal_casts import cast_literal
+from penstock_import.literal_casts import cast_literal, may_become_another_type
 from penstock_import.orquesta import KnownAction
 from penstock_import.orquesta_expressions import as_expression, is_whole, jinja_text, template
 from penstock_import.orquesta_graph import cycle_edges
@@ -27,6 +27,7 @@ from penstock_import.stackstorm_runners import RUNNER_TIMEOUTS, SHELLS
 from penstock_import.wanted_text import NotMapped, Ours, member
 
 _TO_DO = "{{ none.to_do }}"
+_BARE_NAME = re.compile(r"\{\{[A-z0-9_-]+\}\}")
 _ORDER = frozenset({"name", "ref", "description", "on-success", "on-failure"})
 """Keys of a task that read no result."""
 
@@ -153,7 +154,8 @@ class ActionChain:
             value = child.value()
             inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
             is_timeout = key == "timeout" and target_action.runner in RUNNER_TIMEOUTS
-            if self._tell_type is not None and key not in types and keeps_type(value) and not is_timeout:
+            is_open = keeps_type(value) or may_become_another_type(value)
+            if self._tell_type is not None and key not in types and is_open and not is_timeout:
                 self._tell_type(child.line, key, value)
         if "timeout" in inputs and (target_action.runner in RUNNER_TIMEOUTS or "timeout" not in types):
             assert supplied is not None
@@ -294,15 +296,19 @@ def rendered_breaks(text: str) -> str:
     return re.sub(r"\r\n?", "\n", text).removesuffix("\n")
 
 
-def texts_within(value: Any, names: Any) -> Any:
+def texts_within(value: Any, names: Any, *, keeps_bare_names: bool = False) -> Any:
     """Return a list or a mapping of parameters. StackStorm renders it as one JSON text, so each expression in it
-    becomes text. Raises NotMapped for a part without an equivalent in Penstock."""
+    becomes text. With `keeps_bare_names` a `{{name}}` without spaces keeps its type, as it does in a rule. Raises NotMapped for
+    a part without an equivalent in Penstock."""
+    inner = partial(texts_within, names=names, keeps_bare_names=keeps_bare_names)
     if isinstance(value, dict):
         keys = template(dict.fromkeys(value), names)
-        return {key: texts_within(item, names) for key, item in zip(keys, value.values(), strict=True)}
+        return {key: inner(item) for key, item in zip(keys, value.values(), strict=True)}
     if isinstance(value, list):
-        return [texts_within(item, names) for item in value]
+        return [inner(item) for item in value]
     mapped = template(value, names)
+    if keeps_bare_names and isinstance(value, str) and _BARE_NAME.fullmatch(value):
+        return mapped
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
         return cast(mapped, as_expression(value, names), "string")
     return mapped

@@ -6,6 +6,7 @@ import ast
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from penstock_import.wanted_text import NotMapped
@@ -28,6 +29,17 @@ def cast_literal(value: str, kind: Any) -> Any:
     if not is_sound or any(mark in str(converted) for mark in ("{{", "{%", "{#")):
         raise NotMapped(f"a text that StackStorm does not convert to the type {kinds[0]}")
     return converted
+
+
+def may_become_another_type(value: Any) -> bool:
+    """Return whether a value is a text that StackStorm would convert for a parameter of some other type."""
+    if not isinstance(value, str) or any(mark in value for mark in ("{{", "{%", "<%")):
+        return False
+    for kind in _CASTS:
+        with suppress(NotMapped):
+            cast_literal(value, kind)
+            return True
+    return False
 
 
 def _parsed(text: str) -> Any:

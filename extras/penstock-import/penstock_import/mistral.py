@@ -27,6 +27,7 @@ _OF_TASK = frozenset(
         "publish",
         "on-success",
         "on-error",
+        "on-complete",
         "join",
         "with-items",
         "retry",
@@ -34,6 +35,8 @@ _OF_TASK = frozenset(
     }
 )
 _COMMANDS = frozenset({"fail", "noop"})
+FAILS_AT_THE_END = "fails_at_the_end"
+"""The target of a transition that lets the workflow go on, and fail as it ends."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ACTION = re.compile(r"[\w.-]+", re.ASCII)
 _BLOCK = re.compile(r"<%.*?%>|\{\{.*?\}\}|\{%|\{#", re.DOTALL)
@@ -41,6 +44,7 @@ _ITEMS = re.compile(r"\s*(\w+)\s+in\s+(<%[^%]*%>|\{\{[^}]*\}\})\s*")
 _INLINE = re.compile(r"""\s+([A-Za-z_]\w*)=("[^"\\]*"|'[^'\\]*'|<%.*?%>|\{\{.*?\}\})(?=\s|$)""")
 _WORD_OF_YAQL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|\$\.([A-Za-z_]\w*)|\$""")
 _WORD_OF_JINJA = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\b_\.([A-Za-z_]\w*)|(?<![\w.])_(?!\w)""")
+_OWN_ID = re.compile(r"""((?:^|[^'"\w.])\s*)env\(\)\.st2_execution_id\b(?!['"])""")
 _PLAIN_FUNCTIONS = frozenset(
     {"bool", "dict", "float", "get", "int", "isList", "isString", "keys", "len", "list", "str", "task", "toLower",
      "toUpper", "trim", "values"}
@@ -65,6 +69,9 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     tasks = definition.get("tasks")
     if tasks is None or not tasks.items():
         raise NotMapped("a workflow without tasks")
+    published = {name for _, task in tasks.items() for name, _ in (task.get("publish") or Node(1)).items()}
+    if "st2" in {*parameters, *published}:
+        raise NotMapped("a variable with the name st2")
     with_items = {name for name, task in tasks.items() if task.has("with-items")}
     children: dict[str, Node] = {"description": Node(1, None, definition.text("description"))}
     inputs = definition.get("input") or Node(definition.line, [])
@@ -86,14 +93,22 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
 
 
 def _definition(root: Node, ref: str) -> Node:
-    """Return the one workflow of a document."""
-    names = [name for name, _ in root.items() if name != "version"]
-    if root.text("version") != "2.0" or names != [ref]:
+    """Return the one workflow of a document, which may be a workbook."""
+    keys = {name for name, _ in root.items()} - {"version"}
+    workflows = root.get("workflows")
+    if (
+        workflows is not None
+        and root.text("name") == ref
+        and keys <= {"name", "description", "tags", "workflows"}
+    ):
+        definitions = [definition for _, definition in workflows.items()]
+    else:
+        definitions = [definition for name, definition in root.items() if keys == {ref} and name == ref]
+    if root.text("version") != "2.0" or len(definitions) != 1:
         raise NotMapped(f"a document that is not version 2.0 with the one workflow {ref}")
-    definition = root.get(ref)
-    if definition is None or not definition.is_mapping:
+    if not definitions[0].is_mapping:
         raise NotMapped("a workflow that is not a mapping")
-    return definition
+    return definitions[0]
 
 
 def _refuse_other_keys(node: Node, keys: frozenset[str], subject: str) -> None:
@@ -112,7 +127,7 @@ def _inputs(node: Node) -> Node:
 
 
 def _task(name: str, task: Node, tasks: Node, with_items: set[str], parameters: Collection[str]) -> Node:
-    if _NAME.fullmatch(name) is None or name in _COMMANDS or not task.is_mapping:
+    if _NAME.fullmatch(name) is None or name in {*_COMMANDS, FAILS_AT_THE_END} or not task.is_mapping:
         raise NotMapped(f"the task {name}, whose name is not a word, or which is not a mapping")
     _refuse_other_keys(task, _OF_TASK, f"the task {name}")
     children: dict[str, Node] = {}
@@ -124,7 +139,7 @@ def _task(name: str, task: Node, tasks: Node, with_items: set[str], parameters: 
     if inputs is not None:
         children["input"] = inputs
     if (join := task.get("join")) is not None:
-        if join.peek() != "all" or task.has("on-error"):
+        if join.peek() != "all" or task.has("on-error") or task.has("on-complete"):
             raise NotMapped(f"the join of {name} in line {join.line}, which is not `all` alone")
         children["join"] = Node(join.line, None, "all")
     if (retry := task.get("retry")) is not None:
@@ -194,19 +209,33 @@ def _steps(
     name: str, task: Node, tasks: Node, with_items: set[str], parameters: Collection[str]
 ) -> Iterator[Node]:
     """Yield the transitions of Orquesta: the published values, and the tasks that start anyway. Then one for each task with
-    a condition, which gets the published values, too."""
+    a condition, which gets the published values, too. What `on-complete` starts after a failure does not handle it."""
     publish = task.get("publish")
     pairs = _published(name, publish, with_items) if publish is not None else []
+    always, guarded_always = _targets(name, "on-complete", task, tasks)
     started, guarded = _targets(name, "on-success", task, tasks)
-    if pairs or started:
-        yield _step(task, "<% succeeded() %>", pairs, started)
-    for target, condition in guarded:
+    _refuse_twice(name, [*started, *always], [*guarded, *guarded_always])
+    if pairs or started or always:
+        yield _step(task, "<% succeeded() %>", pairs, [*started, *always])
+    for target, condition in (*guarded, *guarded_always):
         yield _step(task, _condition(name, task, tasks, condition, with_items, parameters), pairs, [target])
     started, guarded = _targets(name, "on-error", task, tasks)
     if guarded:
         raise NotMapped(f"`on-error` of {name} in line {guarded[0][1].line} with a condition")
+    _refuse_twice(name, [*started, *always], [])
+    for target, condition in guarded_always:
+        if started or target != "fail":  # without `on-error`, the workflow fails after a failure anyway
+            raise NotMapped(f"`on-complete` of {name} in line {condition.line} with a condition")
+    unhandled = [target for target in always if target != "noop"]
     if started:
-        yield _step(task, "<% failed() %>", [], started)
+        yield _step(task, "<% failed() %>", [], [*started, *always])
+    elif unhandled:  # `on-complete` handles no failure
+        yield _step(task, "<% failed() %>", [], [*unhandled, FAILS_AT_THE_END])
+
+
+def _refuse_twice(name: str, started: list[str], guarded: list[tuple[str, Node]]) -> None:
+    if len(started) != len(set(started)) or {target for target, _ in guarded} & set(started):
+        raise NotMapped(f"{name}, which starts a task twice")
 
 
 def _step(task: Node, when: str, pairs: list[Node], targets: list[str]) -> Node:
@@ -250,8 +279,6 @@ def _targets(name: str, key: str, task: Node, tasks: Node) -> tuple[list[str], l
     for target in (*started, *(target for target, _ in guarded)):
         if not tasks.has(target) and target not in _COMMANDS:
             raise NotMapped(f"`{key}` of {name}, which starts {target}")
-    if len(started) != len(set(started)) or {target for target, _ in guarded} & set(started):
-        raise NotMapped(f"`{key}` of {name}, which starts a task twice")
     return started, guarded
 
 
@@ -331,9 +358,10 @@ def _text(text: str, line: int, with_items: set[str], item: str = "") -> str:
         is_yaql = block.startswith("<%")
         if not is_yaql and (inner[:1] in ("-", "+") or inner[-1:] == "-"):
             raise NotMapped(f"the expression {block} in line {line}, which takes the spaces around it away")
-        if refused := _refused_part(inner, is_yaql, with_items):
+        if refused := _refused_part(_OWN_ID.sub(r"\g<1>0", inner), is_yaql, with_items):
             raise NotMapped(f"the expression {block} in line {line}: {refused}")
-        return block[:2] + _renamed(inner, is_yaql, item) + block[-2:]
+        renamed = _renamed(inner, is_yaql, item)
+        return block[:2] + _OWN_ID.sub(r"\g<1>ctx().st2.action_execution_id", renamed) + block[-2:]
 
     return _BLOCK.sub(replaced, text)
 

@@ -13,7 +13,8 @@ from typing import Any
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
-from penstock_import.literal_casts import cast_literal
+from penstock_import.literal_casts import cast_literal, may_become_another_type
+from penstock_import.mistral import FAILS_AT_THE_END
 from penstock_import.nested_fields import allow_null
 from penstock_import.orquesta_expressions import as_expression, condition, has_expressions, template
 from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, cycle_edges, guard_of
@@ -466,6 +467,11 @@ class Orquesta:
     def _input_values(self, task: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
         """Return the parameters of a task. StackStorm converts texts to the types that the action declares."""
         types = self._types_of(self._known[task].ref)
+        note = self._surroundings.note_type
+        if note is not None and self._known[task].runner:
+            for key, (value, line) in values.items():
+                if key not in (*types, "timeout") and may_become_another_type(value):
+                    note(line, key, value)
         return {
             key: self._value(value, line, names, _TO_DO, types.get(key))
             for key, (value, line) in values.items()
@@ -578,7 +584,11 @@ class Orquesta:
         do = step.get("do")
         targets = _names_of(do.value()) if do is not None else []
         goes_to = [edge.target for edge in graph.out_of(name) if edge.step == number]
-        then = [target for target in dict.fromkeys(targets) if target in goes_to or target == "fail"]
+        then = [
+            target
+            for target in dict.fromkeys(targets)
+            if target in goes_to or target == "fail" or self._is_later_failure(target)
+        ]
         if when is not None and isinstance(text, str) and text and not has_expressions(text):
             self._ignored(
                 when.line, f"the condition `{text}` of {name}, which is not an expression and always holds"
@@ -674,11 +684,17 @@ class Orquesta:
         }
         if "handled" in targets and "handled" not in tasks:
             tasks["handled"] = {"action": "noop"}
+        if FAILS_AT_THE_END in targets and FAILS_AT_THE_END not in tasks:
+            message = "a task failed, and nothing handles its failure"
+            tasks[FAILS_AT_THE_END] = {"action": "fail", "input": {"message": message}}
         if "fail" in targets and "fail" not in tasks:
             message = "the workflow says fail"
             if self._failed_output is not None:
                 message += f"; its output: {{{{ {self._failed_output} | tojson }}}}"
             tasks["fail"] = {"action": "fail", "input": {"message": message}}
+
+    def _is_later_failure(self, target: str) -> bool:
+        return target == FAILS_AT_THE_END and not self._failure_stops_all
 
     # -- the order of tasks ---------------------------------------------------------------------------------------
 
@@ -692,7 +708,7 @@ class Orquesta:
                 do, when = step.get("do"), step.get("when")
                 for target in dict.fromkeys(_names_of(do.peek()) if do is not None else []):
                     line = do.line if do is not None else step.line
-                    if target in _ENGINE:
+                    if target in _ENGINE or self._is_later_failure(target):
                         if target == "retry":
                             self._gap(line, f"{name} goes to retry", "Write `retry` of the task.")
                     elif target not in self._tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
@@ -33,6 +34,8 @@ class Surroundings:
     """The scope and key in the store, or the key in the configuration, of each immutable parameter with such a default."""
     computed: Mapping[str, str] = field(default_factory=dict)
     """The template of the variable for each parameter with a default that is computed of other parameters."""
+    note_type: Callable[[int, str, Any], None] | None = None
+    """A function that takes the line, the name and the value of a parameter whose type is not known."""
 
 
 NOWHERE = Surroundings()

@@ -115,6 +115,8 @@ def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
         tokens = tokens[1:]
     if not is_ended and tokens and tokens[-1] == _Gap(0):
         tokens = tokens[:-1]
+    if not is_fixed and not is_ended and len(tokens) == 1 and isinstance(tokens[0], _Run):
+        return _anywhere(value, tokens[0])
     has_gap = any(isinstance(token, _Gap) for token in tokens)
     conditions: list[str] = []
     remainder = value
@@ -173,6 +175,16 @@ def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
     if has_gap and not dots_match_newlines:
         return f'(({written}) if "\\n" not in {value} else {_SEVERAL_LINES})'
     return f"({written})"
+
+
+def _anywhere(value: str, run: _Run) -> str:
+    """Return a condition that a text has a character of the class. Raises NotMapped for a class with too many members to
+    name."""
+    if not run.minimum:
+        return "(true)"
+    if not run.characters:
+        raise NotMapped("a regular expression with a class or a look ahead whose place is not certain")
+    return f'({value} | select("in", {literal(run.characters).text}) | list | length > 0)'
 
 
 def _looked(remainder: str, look: _Look, is_at_start: bool, dots_match_newlines: bool) -> str:
@@ -258,7 +270,7 @@ class _Parser:
             return self._several(_Run(self._next()))
         elif mark == "\\":
             atoms = [(self._escaped(),)]
-        elif mark in _SPECIAL:
+        elif mark in _SPECIAL and mark not in "{}":  # where a part may begin, a brace is plain
             raise self._refusal()
         else:
             atoms = [(mark,)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
+from penstock_import.literal_casts import may_become_another_type
 from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.mistral import MISTRAL, orquesta_tree
 from penstock_import.nested_fields import has_secrets
@@ -138,9 +139,11 @@ class StackStormPack:
             kind = "schedules" if self._is_timer(node) else "rules"
             with self._entity(kind, file, node, "rule", self._own_name(node)):
                 self._rule(file, node)
-        for file, node in self._files("policies"):
+        policies = list(self._files("policies"))
+        last_files = {str(_peek(node, "name")): file for file, node in policies}
+        for file, node in policies:
             with self._entity("policies", file, node, "policy", self._own_name(node)):
-                self._policy(file, node)
+                self._policy(file, node, last_files[str(_peek(node, "name"))])
         for file, node in self._files("aliases"):
             self.report.found["aliases"] += 1
             node.drop()
@@ -169,7 +172,7 @@ class StackStormPack:
                 continue
             pack = _peek(node, "pack")
             if pack and pack != self._theirs:
-                self.report.found[kind] += 1
+                self.report.found[self._counted_kind(kind, node)] += 1
                 self.report.gap(
                     name,
                     node.line_of("pack"),
@@ -180,6 +183,12 @@ class StackStormPack:
                 yield name, node
             elif node.peek():
                 self._unread(kind, name, "it is not a mapping")
+
+    def _counted_kind(self, kind: str, node: Node) -> str:
+        """Return the kind under which a file of a folder is counted."""
+        if kind == "actions" and runner_of(_peek(node, "runner_type")) in {*_WORKFLOWS, MISTRAL}:
+            return "workflows"
+        return "schedules" if kind == "rules" and self._is_timer(node) else kind
 
     def _unread(self, kind: str, file: str, reason: str) -> None:
         """Record a gap for a file that StackStorm could not read either."""
@@ -703,6 +712,7 @@ class StackStormPack:
             partial(self._output, entry, name),
             self._fixed.get(f"{self.project.name}.{name}", {}),
             self._computed.get(f"{self.project.name}.{name}", {}),
+            partial(self._tell_type, entry),
         )
         if runner != "action-chain":
             stops = runner == "orquesta"
@@ -861,14 +871,19 @@ class StackStormPack:
         return types | {name: about.get("type", "string") for name, about in schema.items()}
 
     def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
-        """Record a gap for an expression that is passed to a parameter of an unknown type."""
+        """Record a gap for an expression, or a text such as `1`, that is passed to a parameter of an unknown type."""
+        advice = (
+            "StackStorm renders it as text and turns that into the type that the action declares. Here the value keeps its own "
+            "type: write `| string` where the parameter is a text."
+        )
+        if may_become_another_type(value):
+            advice = "StackStorm turns this text into the type that the action declares. Here it stays a text: write the value."
         self._tell_apart(
             "parameters without a known type",
             file,
             line,
             f"the parameter {name}, {value}, whose type is not known",
-            "StackStorm renders it as text and turns that into the type that the action declares. Here the value keeps its own "
-            "type: write `| string` where the parameter is a text.",
+            advice,
         )
 
     def _known(self, ref: str, file: str, line: int) -> KnownAction:
@@ -1043,6 +1058,8 @@ class StackStormPack:
     def _params(self, file: str, action: Node, target_action: KnownAction, root: str) -> dict[str, Any]:
         params: dict[str, Any] = {}
         types = self._types_of(target_action.ref)
+        own = f"{self._theirs}."
+        pack = self._theirs if str(_peek(action, "ref")).startswith(own) else ""
         for name, child in (action.get("parameters") or Node(1)).items():
             value = child.value()
             try:
@@ -1057,11 +1074,9 @@ class StackStormPack:
                         target_action.runner != OF_OTHERS
                     ):  # a runner that is not known may give it to the action
                         continue
-                if not root and any(mark in str(value) for mark in ("{{", "{%")):
-                    raise NotMapped("a timer has no payload")
-                surroundings = Surroundings(note_key=partial(self._key, file))
+                surroundings = Surroundings(pack, note_key=partial(self._key, file))
                 params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
-                if name not in types and keeps_type(value):
+                if name not in types and (keeps_type(value) or may_become_another_type(value)):
                     self._tell_type(file, child.line, name, value)
             except NotMapped as reason:
                 params[name] = "{{ none.to_do }}"
@@ -1072,8 +1087,19 @@ class StackStormPack:
 
     # -- policies -------------------------------------------------------------------------------------------------
 
-    def _policy(self, file: str, node: Node) -> None:
-        """Convert a policy for an action of the pack: concurrency to a limit, and retries to a retry policy."""
+    def _policy(self, file: str, node: Node, last_file: str) -> None:
+        """Convert a policy for an action of the pack: concurrency to a limit, and retries to a retry policy. `last_file` is
+        the last file with a policy of this name."""
+        if file != last_file:
+            self.report.gap(
+                file,
+                node.line_of("name"),
+                f"the policy {_peek(node, 'name')}, which {last_file} replaces",
+                "StackStorm keeps one policy of a name, that of the last file: rename one of them, and import again, if both "
+                "are meant.",
+            )
+            node.drop()
+            return
         name, kind, ref = node.text("name"), node.text("policy_type"), node.text("resource_ref")
         if (description := node.get("description")) is not None:
             description.drop()
@@ -1088,13 +1114,28 @@ class StackStormPack:
         is_workflow = target is None and pack == self._theirs and _name(theirs) in self.project.workflows
         body = self.project.workflows[_name(theirs)] if is_workflow else target
         limit = limit_of(kind, supplied)
-        if body is not None and limit is not None:
+        if body is not None and limit is not None and _acts_otherwise(limit, body.get("limits", ())):
+            self.report.gap(
+                file,
+                node.line,
+                f"the policy {name}, which cancels or delays otherwise than another policy of {_name(theirs)}",
+                "StackStorm asks them in turn, and no further one once one delays: write the limit that is meant.",
+            )
+        elif body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
+            self._tell_optional_attributes(file, node, name, f"{self.project.name}.{_name(theirs)}", limit)
             self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
             for twin in sorted(twin for twin, runs in self._kept.items() if runs == _name(theirs)):
                 self.report.gap(file, node.line, f"the limit of {name}, which {_name(theirs)} and {twin} each have here",
                                 "StackStorm counts both together: have all tasks run the same action, or divide the "
                                 "limit between them.")  # fmt: skip
+        elif target is not None and kind == "action.retry" and "retry" in target:
+            self.report.gap(
+                file,
+                node.line,
+                f"the policy {name}, which retries {_name(theirs)} beside another policy",
+                "StackStorm asks both: write one `retry` with what is meant.",
+            )
         elif (
             target is not None
             and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
@@ -1109,6 +1150,22 @@ class StackStormPack:
                 f"a policy: {name}, {kind} of {ref}",
                 "Write it as `limits` or `retry` of the action.",
             )
+
+    def _tell_optional_attributes(
+        self, file: str, node: Node, policy: str, ref: str, limit: Mapping[str, Any]
+    ) -> None:
+        """Record a gap for each attribute of a policy that a caller may leave out."""
+        parameters = node.get("parameters") or Node(node.line)
+        for attribute in limit.get("by", ()):
+            if self._schemas.get(ref, {}).get(attribute, {}).get("required") is not True:
+                self._tell_apart(
+                    "attributes that may be left out",
+                    file,
+                    parameters.line_of("attributes"),
+                    f"the attribute {attribute} of the policy {policy}, which a start may leave out",
+                    "StackStorm counts such a start with all others. Here it counts with those that leave it out, too: have "
+                    "each start give it.",
+                )
 
     def _depends(self, file: str, node: Node, policy: str, section: str, target: str) -> None:
         """Note that a policy is lost if its action is lost."""
@@ -1129,6 +1186,11 @@ class StackStormPack:
             for task in workflow["tasks"].values():
                 if task.get("action") in refs:
                     task.setdefault("retry", {"max_attempts": 1})
+
+
+def _acts_otherwise(limit: Mapping[str, Any], beside: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a full limit cancels a start where another one delays it, or the other way round."""
+    return any(other.get("when_full") != limit.get("when_full") for other in beside)
 
 
 def _fixed_key(parameter: Node) -> str | None:

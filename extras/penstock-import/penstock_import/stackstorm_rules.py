@@ -11,7 +11,7 @@ from penstock.language.expressions import condition as compile_condition
 from penstock_import.action_chain import block_text, cast, rendered_breaks, texts_within
 from penstock_import.literal_casts import cast_literal
 from penstock_import.orquesta_expressions import as_expression, template
-from penstock_import.orquesta_names import NOWHERE, Surroundings, key_of_store
+from penstock_import.orquesta_names import NOWHERE, OF_CONFIGURATION, Surroundings, key_of_store
 from penstock_import.regular_expressions import regular_expression
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
@@ -146,17 +146,26 @@ _PATTERNS: dict[str, Callable[[str, Any], str]] = {
 
 
 class _RuleNames:
-    """The names in a rule: the payload of its trigger."""
+    """The names in a rule: the payload of its trigger, keys of the store, and the configuration of its action's pack. A
+    timer has the root "", and no payload."""
 
     takes_several_lines = True
 
     def __init__(self, root: str, surroundings: Surroundings) -> None:
         self._below, self._surroundings = root.split(".")[1:], surroundings
+        self._has_payload = bool(root)
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return the expression for a name, and the number of steps that it covers. Raises NotMapped for a part without
         an equivalent in Penstock."""
         depth = len(self._below)
+        if function == "trigger" and not self._has_payload:
+            raise NotMapped("a timer has no payload")
+        if function == "config_context" and argument is None and steps and self._surroundings.pack:
+            if self._surroundings.note_key is None:
+                raise NotMapped("the configuration of the pack beside a block of Jinja")
+            key = self._surroundings.note_key(f"{OF_CONFIGURATION}{'.'.join(steps)}")
+            return Ours(f"secrets.{key}", "secret"), len(steps)
         if function == "trigger" and argument is None and list(steps[:depth]) == self._below:
             return Ours("payload", "" if len(steps) > depth else "dict"), depth
         if function == "st2kv" and argument is None and len(steps) >= 2:
@@ -167,16 +176,18 @@ class _RuleNames:
 def parameters(
     value: Any, kind: Any = None, root: str = "trigger", surroundings: Surroundings = NOWHERE
 ) -> Any:
-    """Return a parameter of a rule's action with the type that the action declares. Raises NotMapped for a part without
-    an equivalent in Penstock."""
+    """Return a parameter of a rule's action with the type that the action declares. `root` is the path in StackStorm that
+    corresponds to the payload, and empty for a timer. `surroundings.pack` is empty if the action is of another pack. Raises
+    NotMapped for a part without an equivalent in Penstock."""
     if isinstance(value, str) and "<%" in value:
         raise NotMapped("YAQL, which a rule leaves as text")
-    value = rendered_breaks(value) if isinstance(value, str) else value
+    if isinstance(value, str) and ("{{" in value or "{%" in value):
+        value = rendered_breaks(value)  # StackStorm renders no other text
     if isinstance(value, str) and "{%" in value:
         return block_text(value, _RuleNames(root, NOWHERE), kind)
     names = _RuleNames(root, surroundings)
     if isinstance(value, dict | list):
-        return texts_within(value, names)
+        return texts_within(value, names, keeps_bare_names=True)
     mapped = template(value, names)
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
         return cast(mapped, as_expression(value, names), kind)
