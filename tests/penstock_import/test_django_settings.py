@@ -149,7 +149,7 @@ def test_variable_with_an_own_cast_is_computed(tmp_path: Path, given: str) -> No
         ({"base": "OTHER = 5\n"}, "settings.EVERY, which no module of settings in the sources gives"),
         (
             {"base": "EVERY = 5\nfrom vendor.settings import *\n"},
-            "to which from vendor.settings import * of depot/base.py:6 may give another value",
+            "which from vendor.settings import * in depot/base.py:6 may change",
         ),
         (
             {"base": "EVERY = 5\n", "app": "from django.conf import settings\nsettings.EVERY = 6\n"},
