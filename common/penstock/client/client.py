@@ -465,8 +465,8 @@ class Client(StartAndWatch):
         `signal(key="order-7", name="paid", value=12)`.
 
         Raises NotFound if no execution of the tenant has the key. Raises Conflict if the execution has ended, or is not a
-        durable function. Raises DefinitionError if the name is not valid. Raises InvalidInput if the id is not a UUID, or
-        if not exactly one of id and key is given, or if the value is not JSON."""
+        durable function. Raises DefinitionError if the name is not valid. Raises InvalidInput if the value is not JSON, if
+        the id is not a UUID, or without exactly one of id and key."""
         from penstock.client import durable_commands
         from penstock.store.session.committed_once import committed_once
 
