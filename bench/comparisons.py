@@ -30,17 +30,17 @@ COMPARISONS = (
     Comparison(
         "throughput", "noop", "throughput", "", "many", "No-ops, as many as it can",
         "executions a second; more is better",
-        "Submitted in the way that each system has for many, while its workers run.", more=True,
+        "Each system submits in its own way for many jobs, while its workers run.", more=True,
     ),
     Comparison(
         "cpu", "noop", "cpu_per_1000_total", "", "many", "What they cost",
         "CPU seconds of all processes per 1,000 executions; less is better",
-        "The same run; PostgreSQL and RabbitMQ are in it.",
+        "These are the costs of the same run, including PostgreSQL and RabbitMQ.",
     ),
     Comparison(
         "callers", "noop-100-callers", "throughput", "", "callers", "100 callers at once",
         "executions a second; more is better",
-        "Each submits one, and the next once that one is durable.", more=True,
+        "Each caller submits an execution, waits until it is durable, and then submits the next.", more=True,
     ),
     Comparison(
         "start", "latency-20", "start_p50_ms", "start_p99_ms", "one", "One at a time: submit to begin",
@@ -49,20 +49,20 @@ COMPARISONS = (
     Comparison(
         "result", "result-20", "result_p50_ms", "result_p99_ms", "result", "One at a time: submit to the result",
         "milliseconds, p50 and p99; less is better",
-        "20 a second, until the client has the result in its hands. Systems without results are not here.",
+        "20 a second, until the client has the result. Systems without results are left out.",
     ),
     Comparison(
         "half", "latency-50pct", "start_p50_ms", "start_p99_ms", "one", "At half of saturation: submit to begin",
         "milliseconds, p50 and p99; less is better",
-        "Each at half of the rate that its own 100 callers reached; so these are different rates.",
+        "Each system runs at half of the rate that its own 100 callers reached, so the rates differ.",
     ),
     Comparison(
         "chain", "chain-100", "ms_per_step", "", "chain", "A step of a workflow",
-        "milliseconds a step; less is better", "100 no-ops, each after the one before.",
+        "milliseconds a step; less is better", "100 no-ops, each after the previous no-op.",
     ),
     Comparison(
         "workflow", "workflow-latency", "workflow_p50_ms", "workflow_p99_ms", "chain", "Workflows of ten steps",
-        "milliseconds, p50 and p99; less is better", "20 of them a second, from submit to the end of the tenth step.",
+        "milliseconds, p50 and p99; less is better", "20 workflows a second, from submit to the end of the tenth step.",
     ),
     Comparison(
         "cpu-20", "latency-20", "cpu_per_1000_total", "", "one", "What one at a time costs",
@@ -71,38 +71,38 @@ COMPARISONS = (
     Comparison(
         "memory", "rss", "idle_mib_total", "saturated_mib_total", "memory", "Memory",
         "MiB of all processes but the client's, idle and saturated; less is better",
-        "PostgreSQL and RabbitMQ are in it, where the system needs them. Shared pages count once.",
+        "The memory includes PostgreSQL and RabbitMQ, if the system needs them. Shared pages count once.",
     ),
 )  # fmt: skip
 
 PLAIN_QUEUE = "A plain queue: no results, no history of states, no limits, no workflows."
-MESSAGE = "A submit is a message and nothing else: before the work runs, nothing of it is in PostgreSQL."
-LISTENS = "A submit is one insert that a worker is told of (NOTIFY) and takes with one statement; nobody decides in between."
+MESSAGE = "A submit is only a message: before the work runs, PostgreSQL has no row of it."
+LISTENS = "A submit is one insert. NOTIFY wakes a worker, which takes the job with one statement, without a decision in between."
 FEWER = "It has fewer processes, or fewer libraries in each."
 
 WHY = {
-    ("many", "pgqueuer"): f"{PLAIN_QUEUE} 100 jobs are taken and ended by one statement each.",
+    ("many", "pgqueuer"): f"{PLAIN_QUEUE} One statement takes 100 jobs, and another statement ends them.",
     (
         "many",
         "graphile",
-    ): f"{PLAIN_QUEUE} 500 jobs are taken at a time, and those that are done are deleted together.",
+    ): f"{PLAIN_QUEUE} Its workers take 500 jobs at a time, and delete finished jobs together.",
     ("callers", "graphile"): PLAIN_QUEUE,
     ("callers", "pgqueuer"): PLAIN_QUEUE,
     ("one", "celery"): MESSAGE,
-    ("one", "dramatiq"): f"{MESSAGE} Nor is anything of it afterwards.",
+    ("one", "dramatiq"): f"{MESSAGE} It has no row afterwards either.",
     ("one", "taskiq"): MESSAGE,
     ("one", "procrastinate"): LISTENS,
     ("one", "pgqueuer"): LISTENS,
     ("one", "graphile"): LISTENS,
     ("one", "restate"): (
-        "One process holds log, state and front door, and pushes a call over a connection that is open to the service: one "
-        "synced append, no database and no broker."
+        "One process holds log, state and API, and pushes a call over an open connection to the service: one synced "
+        "append, no database and no broker."
     ),
-    ("one", "dbos"): "A submit is one insert; nothing is decided before a worker polls.",
-    ("one", "temporal"): "Half of its saturation is a few tens a second.",
+    ("one", "dbos"): "A submit is one insert, without a decision before a worker polls.",
+    ("one", "temporal"): "Half of its saturation is only a few tens of executions a second.",
     ("result", "celery"): MESSAGE,
     ("result", "taskiq"): MESSAGE,
-    ("result", "restate"): "The client's own connection is answered by the process that holds the log.",
+    ("result", "restate"): "The process that holds the log answers the client's own connection.",
     (
         "chain",
         "celery",
@@ -110,7 +110,7 @@ WHY = {
     (
         "chain",
         "dramatiq",
-    ): "The rest of the chain travels in the message; nothing else of it is kept anywhere.",
+    ): "The rest of the chain travels in the message, and is stored nowhere else.",
     (
         "chain",
         "taskiq",
@@ -118,15 +118,15 @@ WHY = {
     (
         "chain",
         "procrastinate",
-    ): "It has no workflows: each task submits the next one, in code that its user writes.",
+    ): "It has no workflows: the user's code in each task submits the next task.",
     ("chain", "dbos"): (
-        "The steps run in one process, which commits what each gave and goes on; no other process could take the next one."
+        "The steps run in one process, which commits each result and goes on. No other process could take the next step."
     ),
     ("chain", "restate"): (
-        "The steps run in one handler (in the row of calls, in another one), whose process appends what each gave to the log "
-        "over an open connection."
+        "The steps run in one handler (with calls, in a second handler). Its process appends each result to the log over an "
+        "open connection."
     ),
-    ("chain", "temporal"): "The server holds what waits in memory beside its database.",
+    ("chain", "temporal"): "The server holds waiting work in memory, beside its database.",
     ("memory", "celery"): FEWER,
     ("memory", "dramatiq"): FEWER,
     ("memory", "taskiq"): FEWER,

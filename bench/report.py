@@ -37,8 +37,8 @@ tables below have the 99th percentiles.
 
 HEAD = """# Benchmarks
 
-Penstock beside what else there is, on one machine: first the drawings, then every figure, then how it was
-measured. This page and its drawings are made of [the figures](../bench/figures.jsonl) by
+This page compares Penstock with other systems on one machine: first the drawings, then every figure, then the method.
+This command makes the page and its drawings from [the figures](../bench/figures.jsonl):
 
     {command}
 
@@ -52,28 +52,27 @@ DOUBT = """> **Preliminary: {why}.** {loaded:.0%} of the machine went to process
 """
 METHOD = """## How it was measured
 
-* A no-op writes two times into memory that all processes share. So *start* is when it began, without asking anybody.
-* *Recorded* is when PostgreSQL committed the end (`pg_xact_commit_timestamp`), or what the system's own server says.
-* A *rate* is from the first submit to the last recorded end, of as many as take some seconds, submitted while they run.
-* CPU is user and system time of whole process trees, all of PostgreSQL and RabbitMQ included, until half a second after
-  the last end. The harness is in no group.
+* A no-op writes two times into memory that all processes share. So *start* is its true begin, without a query.
+* *Recorded* is when PostgreSQL committed the end (`pg_xact_commit_timestamp`), or the time that the system's own server reports.
+* A *rate* covers the first submit to the last recorded end of a run of some seconds, with submits during the run.
+* CPU is the user and system time of whole process trees, including all of PostgreSQL and RabbitMQ, until half a second
+  after the last end. No group includes the harness.
 * The *probe* makes the hops of an execution and does nothing else: three commits and two deliveries over quorum queues.
-* Each figure is the median over the rounds. A round brings every system up once, on a fresh database and virtual host; rounds
-  may have been runs of their own, one after the other. A chain is the median of three in each, and so is a fan-out: the first
-  after a start has plans made and connections opened.
-* The same machine is twice as fast on some days as on others, for all of them alike: figures of one page can be compared with
-  each other, and not with those of another day.
-* Where Penstock's own time goes, and what would have to be given up for more, is
-  [written down](decisions/0036-where-speed-stops.md).
-* The clock of Node has whole milliseconds, so the times of Graphile Worker may be one too short, and are below zero where it
-  begins at once.
-* Durable everywhere: synchronous commits, persistent messages, confirms, acknowledged after the work. Temporal is its
-  development server on a SQLite file (`synchronous=FULL`), since its packages bring no server on PostgreSQL; Restate
-  syncs its own log. Dramatiq, Procrastinate, PgQueuer and Graphile Worker keep no results.
-* A client waits for a result as the system has it: Penstock, Temporal and Restate have a call that waits; Celery is asked
-  every 20 ms, Taskiq and DBOS every 10 ms.
-* Every system runs with the settings that were best for it; [its module](../bench/systems) names them.
-  [The benchmark](../bench/README.md) says what each work does.
+* Each figure is the median over the rounds. A round starts every system once, on a fresh database and virtual host.
+  Rounds may be separate runs, one after the other. In each round, a chain or a fan-out is the median of three, since the
+  first after a start also makes plans and opens connections.
+* The same machine is twice as fast on some days as on others, for all systems alike. So compare figures of one page
+  with each other, and not with figures of another day.
+* A [decision](decisions/0036-where-speed-stops.md) explains how Penstock spends its own time, and the price of more speed.
+* The clock of Node has whole milliseconds. So the times of Graphile Worker may be one millisecond too short, and are below
+  zero if it begins at once.
+* All systems are durable: synchronous commits, persistent messages, confirms, acknowledgement after the work. Temporal runs
+  as its development server on a SQLite file (`synchronous=FULL`), since its packages contain no server for PostgreSQL.
+  Restate syncs its own log. Dramatiq, Procrastinate, PgQueuer and Graphile Worker keep no results.
+* A client waits for a result in the way of the system. Penstock, Temporal and Restate have a call that waits. The client
+  polls Celery every 20 ms, and Taskiq and DBOS every 10 ms.
+* Every system runs with its best settings, which [its module](../bench/systems) names.
+  [The benchmark](../bench/README.md) describes each workload.
 """
 
 

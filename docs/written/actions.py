@@ -84,7 +84,7 @@ def page() -> str:
     text = HEAD + table(ActionOptions) + SHORT
     for title, model in PARTS:
         text += f"## {title}\n\n{said_of(model)}\n\n{table(model, without=('tenant',))}\n"
-    text += "## `options` of task executors\n\nWhat each is: [task executors](../task-executors.md). `async` and `thread` take none.\n\n"
+    text += "## `options` of task executors\n\n[Task executors](../task-executors.md) explains these options. `async` and `thread` have no options.\n\n"
     for name, model in EXECUTORS:
         text += f"### {name}\n\n{table(model)}\n"
     return text.rstrip() + "\n"

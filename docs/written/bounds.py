@@ -22,15 +22,15 @@ This page lists each way by which a value comes into Penstock or is stored there
   and *64 cap* is 64 times as much. Messages and tracebacks are counted in characters.
 - **items** is the number of items of a fan-out. For a schema, it is the number of schemas inside it.
 - **depth** is the number of objects and arrays inside one another.
-- **steps** is the number of steps of the check against a schema. Each keyword that is applied to a value is a step. {CHECK_STEPS:,} steps take 0.3 seconds of a
-  processor at most, where that was measured. A value that needs more is refused with [CheckTooCostly](errors/CheckTooCostly.md).
+- **steps** is the number of steps of the check against a schema. Each keyword that is applied to a value is a step. In our measurement,
+  {CHECK_STEPS:,} steps took at most 0.3 seconds of a processor. A value that needs more is refused with [CheckTooCostly](errors/CheckTooCostly.md).
 - An empty cell is a bound that does not apply.
 
 | a value | bytes | items | depth | steps | over a bound |
 |---|---|---|---|---|---|
 """
 FOOT = f"""
-All patterns of a schema together have at most {PATTERNS_CAP:,} characters. Each pattern counts as 64 characters more than it has. One
+All patterns of a schema together have at most {PATTERNS_CAP:,} characters. Each pattern counts with 64 additional characters. One
 pattern has at most {GROUPS_CAP:,} groups. [Decision 0041](../decisions/0041-checks-under-a-budget.md) has the reasons.
 
 ## A value over a bound

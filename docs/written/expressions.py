@@ -29,7 +29,7 @@ the text is a single expression, the result is its value (`"{{{{ payload.items }
 | blocks | `{{% if %}}`, `{{% for %}}`, `{{% set %}}` in templates |
 
 **The available names** depend on the place. A rule has `payload` and `event`. A schedule has `scheduled_time` and
-[others](../schedules.md#what-a-run-is-told). A task of a workflow has `parameters`, `vars`, `tasks`, `item`
+[others](../schedules.md#the-context-of-a-run). A task of a workflow has `parameters`, `vars`, `tasks`, `item`
 [and others](../workflows.md#variables-and-context). An unknown name is an error, and not an empty text. Use `x | default(...)` to give a
 value for a missing name.
 

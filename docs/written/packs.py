@@ -88,10 +88,7 @@ MORE = {
 
 def page() -> str:
     text = (
-        HEAD
-        + "## The head\n\n"
-        + ", ".join(f"`{name}`" for name in HEADER)
-        + ": of these only `name` is needed.\n\n"
+        HEAD + "## The head\n\n" + ", ".join(f"`{name}`" for name in HEADER) + ". Only `name` is needed.\n\n"
     )
     for section in SECTIONS:
         text += f"## `{section}`\n\n"

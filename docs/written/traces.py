@@ -17,7 +17,7 @@ same ids.
 |---|---|---|---|
 """
 LINKS = """
-**Links.** The span of a task's execution is linked to the spans of the tasks before it. Of a task with items, the first hundred items are
+**Links.** The span of a task's execution is linked to the spans of the tasks before it. For a task with items, the first hundred items are
 linked. The span of a rerun is linked to the span of the first run. A new trace begins with a rerun, a fire of a schedule, an event of a
 poll trigger, and an event from outside without a `traceparent`, if the sampler selects it.
 

@@ -50,7 +50,7 @@ async def settle(tx: Transaction, ended_call: polls.EndedCall) -> Found:
 
 async def _read(tx: Transaction, trigger: str, end: ExecutionEnd | None) -> Found:
     if end is None:
-        return Found(error="its call was lost: no execution of it is there any more")
+        return Found(error="its call was lost: its execution does not exist any more")
     if end.status != COMPLETED:
         error = orjson.loads(end.error) if end.error else {}
         message = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))

@@ -182,6 +182,7 @@ def _route_executor(settings: Settings, routes: list[str]) -> str | None:
     if len(names) > 1:
         raise ConfigurationError(
             "all routes of a worker that calls a gateway must have the same task executor",
-            hint="Set the same one for each of its routes in PENSTOCK_ROUTE_EXECUTORS, or start a worker for each.",
+            hint="Set the same task executor for each of its routes in PENSTOCK_ROUTE_EXECUTORS, or start a worker for each "
+            "route.",
         )
     return names.pop()

@@ -248,7 +248,7 @@ async def test_same_key_joins_a_burst_once(house: Installation) -> None:
     assert set(again) == {first}
     [burst] = await house.rows("select starts from start_burst")
     assert burst["starts"] == 3
-    with pytest.raises(Conflict, match="has this key, or is that of the open burst"):
+    with pytest.raises(Conflict, match="has this key or belongs to the open burst"):
         await start(house, "a", 4, debounce="1h", key="k")
     await house.rows("update execution set not_before = null returning 1")
     assert await start(house, "a", 2, debounce="1h", key="k") == first

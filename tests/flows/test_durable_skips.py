@@ -213,7 +213,7 @@ async def test_name_that_was_never_asked_for_needs_ahead(house: Installation) ->
     await house.until("select 1 from suspended where execution_id = $1", id)
     for kind in ("skip", "set_result"):
         for name in ("sleeep", "word", "sleep:3", "1/sleep"):
-            with pytest.raises(NotFound, match="has not asked for a step"):
+            with pytest.raises(NotFound, match="has no recorded request for a step"):
                 await house.client.command(id, kind, task=name, by="ada")
     assert not await house.rows("select 1 from step where execution_id = $1 and kind = 'given'", id)
     with pytest.raises(NotFound) as refused:

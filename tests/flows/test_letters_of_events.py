@@ -97,7 +97,7 @@ async def test_replay_of_a_letter_that_only_counts_does_not_ask_for_the_event_ag
     await house.apply(counted)
     outcome = await replayed(house, await keep(house, b"", cut_from=8))
     assert outcome.error is not None
-    assert "was stored when it arrived" in str(outcome.error)
+    assert "was stored on arrival" in str(outcome.error)
     assert "Do not publish it again" in (outcome.error.hint or "")
     cut = await replayed(house, await keep(house, b"{", message_id="m2", cut_from=2_000_000))
     assert cut.error is not None

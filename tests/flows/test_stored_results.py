@@ -156,7 +156,7 @@ async def test_a_workflow_passes_on_a_result_it_cannot_hold(house: Installation)
         ("large.counted", {"count": 8000}),
         ("large.published", {}),
     ):
-        with pytest.raises(ExecutionFailed, match="in the result store, where no expression looks"):
+        with pytest.raises(ExecutionFailed, match="in the result store, which expressions cannot read"):
             await house.client.run(ref, params, timeout=60)
 
 

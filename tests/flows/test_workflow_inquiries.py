@@ -72,7 +72,7 @@ async def test_a_default_that_is_not_an_answer_fails_the_task_unasked(
 
 async def test_without_a_default_the_task_times_out(house: Installation) -> None:
     await house.start(*ALL)
-    with pytest.raises(ExecutionFailed, match="nobody answered"):
+    with pytest.raises(ExecutionFailed, match="got no answer in time"):
         await house.client.run("wf.defaulting", {"default": None}, timeout=30)
 
 

@@ -82,6 +82,8 @@ def test_refused_limit_is_a_gap_of_its_policy(tmp_path: Path) -> None:
     project = source.mapped()
     keep_applicable(project, source.report)
     texts = [f"{gap.file}:{gap.line} {gap.what}" for gap in source.report.gaps]
-    assert any(text.startswith("policies/few.yaml:1 limit few is refused here") for text in texts), texts
+    assert any(text.startswith("policies/few.yaml:1 limit few is refused by Penstock") for text in texts), (
+        texts
+    )
     assert (project.limits, source.report.mapped["policies"]) == ({}, 0)
     assert source.report.applied["actions"] == 1

@@ -168,9 +168,9 @@ def test_gap_is_named_with_its_file(tmp_path: Path) -> None:
     named = {(gap.file, gap.what) for gap in pack.report.gaps}
     for file, words in (
         ("pack.yaml", "config of the pack"),
-        ("actions/lift.yaml", "that is given its parameters as json by env"),
+        ("actions/lift.yaml", "that gets its parameters as json by env"),
         ("sensors/gate.yaml", "sensor gate"),
-        ("queues/q.yaml", "is not taken over"),
+        ("queues/q.yaml", "is not imported"),
     ):
         assert any(at == file and words in what for at, what in named), (file, sorted(named))
 

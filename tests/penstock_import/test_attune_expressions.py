@@ -203,7 +203,7 @@ def test_parameter_of_a_rule_renders_paths_alone() -> None:
     ours = mapping.paths({"a": "{{ event.payload.x }}", "b": "x: {{ event.payload.x }}"})
     assert expressions.render(ours["a"], {"payload": {}}) is None
     assert expressions.render(ours["b"], {"payload": {}}) == "x: "
-    with pytest.raises(NotMapped, match="paths alone"):
+    with pytest.raises(NotMapped, match="only paths"):
         mapping.paths("{{ event.payload.x + 1 }}")
 
 

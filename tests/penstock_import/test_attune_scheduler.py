@@ -163,7 +163,7 @@ def test_policy_of_an_action_is_a_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "subject"),
     [
-        ({"action_ref": "p.flow"}, "a workflow, for which Attune enforces no policy"),
+        ({"action_ref": "p.flow"}, "Attune enforces no policy for workflows"),
         ({"concurrency": {"limit": 1}}, "with the limit 1 and the method None"),
         ({"concurrency": {"method": "enqueue"}}, "with the limit None and the method 'enqueue'"),
         ({"concurrency": {"limit": 0, "method": "cancel"}}, "with the limit 0 and the method 'cancel'"),
@@ -268,7 +268,7 @@ def test_items_that_are_no_list_are_one_item(tmp_path: Path) -> None:
         (
             [{"name": "a", "action": "p.act", "with_items": "{{ [1] }}", "input": {"crate": "c"},
               "next": [{"do": ["b"]}]}, {"name": "b", "action": "core.noop"}],
-            "Attune takes them by the item that ended last",
+            "in Attune the last ended item decides",
         ),
         (
             [{"name": "a", "action": "core.noop", "next": [{"do": ["c"]}]},
@@ -280,7 +280,7 @@ def test_items_that_are_no_list_are_one_item(tmp_path: Path) -> None:
             [{"name": "a", "action": "core.noop",
               "next": [{"when": "{{ succeeded() }}", "publish": [{"x": 1}]},
                        {"when": "{{ workflow.x == 1 }}", "do": ["b"]}]}, {"name": "b", "action": "core.noop"}],
-            "a transition of task a reads x, which an earlier one publishes",
+            "a transition of task a reads x, which an earlier transition publishes",
         ),
     ],
 )  # fmt: skip
@@ -349,7 +349,7 @@ def test_output_without_a_value_is_null(path: str, tmp_path: Path) -> None:
     world.finish(("a", {"far": False}))
     assert world.final is not None
     assert (world.final.status, world.final.output) == ("completed", {"x": None, "y": "plain"})
-    assert f"the output x, {{{{ {path} }}}}: Attune leaves it out if it has no value" in lines(report)
+    assert f"the output x, {{{{ {path} }}}}: Attune omits it if it has no value" in lines(report)
     world = MemoryWorkflow(flow, {}).begin()
     world.finish(("a", {"far": True}))
     world.finish(("b", {"id": 3}))
@@ -361,5 +361,5 @@ def test_output_without_a_value_is_null(path: str, tmp_path: Path) -> None:
 def test_output_that_may_fail_is_a_gap(tmp_path: Path) -> None:
     tasks = [{"name": "a", "action": "p.act", "input": {"crate": "c"}}]
     _, _, report = flow_of(tmp_path, tasks, output_map={"x": "{{ task.a.id + 1 }}"})
-    assert "the output x, {{ task.a.id + 1 }}: Attune leaves it out if it fails" in lines(report)
+    assert "the output x, {{ task.a.id + 1 }}: Attune omits it if it fails" in lines(report)
     assert report.mapped["workflows"] == 0

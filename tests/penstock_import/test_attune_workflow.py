@@ -129,7 +129,7 @@ def test_older_words_are_left_out_beside_next(tmp_path: Path) -> None:
         tmp_path,
         {"tasks": [task("a", way("succeeded()", "b"), on_failure="c"), task("b"), task("c", join=1)]},
     )
-    assert "beside `next`, which Attune leaves out of account" in gaps(report)
+    assert "beside `next`, which Attune ignores" in gaps(report)
     assert [transition.do for transition in flow.tasks[0].next] == [("b",)]
 
 
@@ -179,7 +179,7 @@ def test_missing_parameter_is_null_and_null_is_the_default(tmp_path: Path) -> No
         (
             [task("a", way("succeeded()", "c"), way("failed()", "d")), task("b", way("succeeded()", "c")),
              task("c", join=2), task("d")],
-            "c joins branches that may go another way",
+            "c joins branches that may lead elsewhere",
         ),
         (
             [task("a", way("succeeded()", x=1)), task("b", way("succeeded()", x=2))],
@@ -189,8 +189,8 @@ def test_missing_parameter_is_null_and_null_is_the_default(tmp_path: Path) -> No
             [task("a", way("succeeded()", x=1)), task("b", input={"n": "{{ workflow.x }}"})],
             "b reads x, which a may publish at the same time",
         ),
-        ([task("a", way("failed()", "b", e="{{ result().error }}")), task("b")], "the result of a task that failed"),
-        ([task("a", way("succeeded()", "b", e="{{ result() }}")), task("b")], "a result as a whole"),
+        ([task("a", way("failed()", "b", e="{{ result().error }}")), task("b")], "the result of a failed task"),
+        ([task("a", way("succeeded()", "b", e="{{ result() }}")), task("b")], "a whole result"),
         ([task("a", way("succeeded()", "b"), timeout="{{ parameters.t }}"), task("b")], "the timeout of"),
     ],
 )  # fmt: skip

@@ -55,7 +55,7 @@ def test_an_application_becomes_a_project(tmp_path: Path) -> None:
     page = (into / "IMPORT.md").read_text()
     for phrase in (
         "depot.py:9 | the code of weigh",
-        "depot.py:11 | rate_limit of tell counts for each worker there",
+        "depot.py:11 | rate_limit of tell counts for each worker in Celery",
         "depot.py:17 | the schedule odd",
     ):
         assert phrase in page, page

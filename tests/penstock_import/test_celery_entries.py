@@ -84,9 +84,9 @@ SENDER = "@app.on_after_configure.connect\ndef setup(sender, **options):\n"
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ("def setup(sender):\n    sender.add_periodic_task(5, weigh.s(1))\n", 7, "only running tells whether"),
+        ("def setup(sender):\n    sender.add_periodic_task(5, weigh.s(1))\n", 7, "which the sources may never call"),
         (SENDER + "    while DEBUG:\n        sender.add_periodic_task(5, weigh.s(1))\n", 9, "a call under a condition"),
-        (SENDER + "    if DEBUG: raise Error\n    sender.add_periodic_task(5, weigh.s(1))\n", 9, "which may end before it"),
+        (SENDER + "    if DEBUG: raise Error\n    sender.add_periodic_task(5, weigh.s(1))\n", 9, "which may end before this call"),
         (SENDER + "    for i in crates:\n        sender.add_periodic_task(5, weigh.s(i))\n", 9, "a call under a condition"),
         (SENDER + "    sender.add_periodic_task(5, other.s(1))\n", 8, "other is not a task of this source"),
         (SENDER + "    sender.add_periodic_task(5, weigh.s(*crates))\n", 8, "*crates"),
@@ -127,7 +127,7 @@ def test_periodic_task_with_the_key_of_the_settings_is_named(tmp_path: Path) -> 
     call = SENDER + "    sender.add_periodic_task(5, weigh.s(1), name='often')\n"
     project, gaps, _ = imported(tmp_path, APP + TASK + settings + call)
     assert {name: entry["every"] for name, entry in project.schedules.items()} == {"often": 9}
-    assert any("'often' is given at another place, too" in gap for gap in gaps)
+    assert any("'often' is also given at another place" in gap for gap in gaps)
 
 
 def test_options_of_a_periodic_task_are_named(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_periodic_task_by_its_registered_name(tmp_path: Path, body: str, action:
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("countdown=7", "Each start waits so long there"),
+        ("countdown=7", "Celery delays each start by it"),
         ("time_limit=7", "Write `timeout` and `executor: process` of the action"),
         ("headers={'a': 1}", "An execution has no headers"),
         ("routing_key='x'", "Write `route` of the action"),

@@ -104,7 +104,7 @@ def test_error_that_is_taken_by_its_name_is_named(
 ) -> None:
     action, gaps = imported(tmp_path, head, f"autoretry_for=({error},)")
     assert action["retry"]["retry_on"] == [name]
-    assert gaps == [f"autoretry_for with {path}, an error that is taken by its name of weigh"]
+    assert gaps == [f"autoretry_for with {path}, an error that is matched by its name of weigh"]
 
 
 @pytest.mark.parametrize(

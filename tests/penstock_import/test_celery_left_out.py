@@ -177,4 +177,4 @@ def test_later_source_of_settings_replaces_the_first(
     }
     used = {name: text for name, text in files.items() if name.removesuffix(".py") in code}
     lines = compare(tmp_path, used, code, monkeypatch)
-    assert any("Celery takes the later source alone" in line for line in lines), lines
+    assert any("Celery takes only the later source" in line for line in lines), lines

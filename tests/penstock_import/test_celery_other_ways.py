@@ -35,7 +35,7 @@ CLASS = "from depot.cfg import Settings\napp.config_from_object(Settings)\n"
         (
             MODULE,
             "task_acks_late, task_time_limit = True, 5\n",
-            "the setting task_time_limit, which is one of several",
+            "the setting task_time_limit, which shares its assignment",
         ),
         (MODULE, "for task_time_limit in (5,): pass\n", "the setting task_time_limit, which is not assigned"),
         (MODULE, "with load() as task_routes: pass\n", "the setting task_routes, which is not assigned"),
@@ -43,7 +43,7 @@ CLASS = "from depot.cfg import Settings\napp.config_from_object(Settings)\n"
         (
             MODULE,
             "task_acks_late = True\ndel task_acks_late\n",
-            "the setting task_acks_late, which `del` takes out",
+            "the setting task_acks_late, which `del` removes",
         ),
         (MODULE, "globals().update(task_acks_late=True)\n", "globals().update(task_acks_late=True)"),
         (MODULE, "vars().update(load())\n", "vars().update(load()), which may give any setting"),

@@ -174,7 +174,7 @@ def test_schedule_that_two_files_give_is_named(tmp_path: Path) -> None:
     _, gaps, _ = imported(
         tmp_path, {"tasks.py": APP + read + TASK, "base.py": setting.format(5), "prod.py": setting.format(60)}
     )
-    assert "prod.py:1 CELERY_BEAT_SCHEDULE, which is given at base.py:1 too" in gaps
+    assert "prod.py:1 CELERY_BEAT_SCHEDULE, which base.py:1 sets too" in gaps
 
 
 @pytest.mark.parametrize("order", [("depot.tasks.weigh", "*"), ("*", "depot.tasks.weigh")])
@@ -313,11 +313,11 @@ def test_item_of_the_beat_schedule_is_mapped(tmp_path: Path, setting: str) -> No
         ),
         (
             f"app.conf.beat_schedule{ITEM}" * 2,
-            "6 the item often of beat_schedule, which stands at another place, too",
+            "6 the item often of beat_schedule, which also stands at another place",
         ),
         (
             "app.conf.beat_schedule" + ITEM.replace("often", "seldom"),
-            "6 the item seldom of beat_schedule, which stands at another place, too",
+            "6 the item seldom of beat_schedule, which also stands at another place",
         ),
     ],
 )
@@ -391,18 +391,22 @@ def test_row_of_another_database_is_no_application(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "subject", "advice"),
     [
-        ("@app.task(max_retires=3)\ndef lift(): ...\n", "max_retires of lift", "Celery knows no such option"),
+        (
+            "@app.task(max_retires=3)\ndef lift(): ...\n",
+            "max_retires of lift",
+            "Celery does not know this option",
+        ),
         (
             "CELERY_IGNORE_RESULT = True\n",
             "the setting CELERY_IGNORE_RESULT",
             "Results are kept in any case.",
         ),
-        ("class Lift(app.Task): ...\n", "app.Task of the application", "write an action for each"),
+        ("class Lift(app.Task): ...\n", "app.Task of the application", "write an action with the options"),
         ("app.register_task(lift)\n", "app.register_task of the application", "write an action for it"),
         (
             "import celery\n@celery.signals.worker_ready.connect\ndef ready(): ...\n",
             "celery.signals.worker_ready.connect of celery",
-            "where the worker starts",
+            "at the start of the worker",
         ),
         (
             "from celery import chain\nchain(x).delay()\n",
@@ -465,7 +469,7 @@ def test_file_of_tests_is_named_and_not_read(tmp_path: Path, name: str) -> None:
     files = {"tasks.py": APP + TASK, name: "from depot.tasks import app\n@app.task\ndef probe(): ...\n"}
     project, gaps, _ = imported(tmp_path, files)
     assert list(project.actions) == ["weigh"]
-    assert f"{name}:2 {name.rpartition('/')[2]} is not read, since it is one of tests" in gaps
+    assert f"{name}:2 {name.rpartition('/')[2]} is not read, since it is a file of tests" in gaps
 
 
 def test_settings_for_tests_are_read(tmp_path: Path) -> None:
@@ -527,7 +531,7 @@ def test_method_of_a_signal_is_no_maker_of_that_name(tmp_path: Path, decorator: 
 def test_file_of_tests_with_schedules_is_named(tmp_path: Path, name: str) -> None:
     files = {"tasks.py": APP + TASK, "tests/settings.py": f"DEBUG = True\n{name} = {{}}\n"}
     _, gaps, _ = imported(tmp_path, files)
-    assert "tests/settings.py:2 settings.py is not read, since it is one of tests" in gaps
+    assert "tests/settings.py:2 settings.py is not read, since it is a file of tests" in gaps
 
 
 @pytest.mark.parametrize(

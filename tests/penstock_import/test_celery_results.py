@@ -63,7 +63,7 @@ def lines_of(folder: Path, text: str) -> list[str]:
         ("r.join()", "client.result(id"),
         ("r.save()", "Leave it out"),
         ("r.children[0].get()", "client.result(id"),
-        ("company.watch(r)", "give the id"),
+        ("company.watch(r)", "pass the id"),
     ],
 )
 def test_use_of_a_result_is_named(tmp_path: Path, use: str, advice: str) -> None:

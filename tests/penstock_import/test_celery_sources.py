@@ -200,7 +200,7 @@ def test_of_two_places_both_are_imported_where_only_running_would_tell(tmp_path:
     }
     project, report = of_application(tmp_path, files)
     assert set(project.schedules) == {"one", "two"}
-    assert [line for line in texts(report) if "which is given at" in line and "BEAT_SCHEDULE" in line.upper()]
+    assert [line for line in texts(report) if " sets too" in line and "BEAT_SCHEDULE" in line.upper()]
 
 
 def test_dict_that_a_setting_is_made_of_is_no_second_place(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_dict_that_a_setting_is_made_of_is_no_second_place(tmp_path: Path) -> No
     }
     project, report = of_application(tmp_path, files)
     assert list(project.schedules) == ["one"]
-    assert not [line for line in texts(report) if "which is given at" in line or ", beside " in line]
+    assert not [line for line in texts(report) if " sets too" in line or ", beside " in line]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_setting_that_is_true_without_it_has_no_line(tmp_path: Path, code: str, 
 def test_line_of_a_setting_for_tasks_names_no_option_that_actions_lack() -> None:
     names = [name for name in DEFAULT_SETTINGS if name.startswith("task_")]
     assert len(names) > 30
-    general = [name for name in names if advice_of(name) == "Write it of the actions that are meant."]
+    general = [name for name in names if advice_of(name) == "Write it into each action that needs it."]
     assert set(general) <= MAPPED
 
 

@@ -58,7 +58,7 @@ def test_rates_that_may_be_disabled_are_named(tmp_path: Path, setting: str) -> N
     project, report = imported(tmp_path, APP + setting + RATED)
     assert "limits" in project.actions["weigh"]
     (hint, *_) = [gap.by_hand for gap in report.gaps if "worker_disable_rate_limits" in gap.what]
-    assert hint.startswith("Where it is true, no rate limit is in force")
+    assert hint.startswith("If it is true, no rate limit is in force")
 
 
 LIMITED = "@app.task(time_limit=60)\ndef weigh(): ...\n@app.task\ndef stack(): ...\n"

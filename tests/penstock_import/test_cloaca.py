@@ -164,7 +164,7 @@ def test_each_mention_of_cloaca_is_mapped_or_named(tmp_path: Path) -> None:
         ),
         (
             "import cloaca\nx = cloaca.var('X')\n\n@cloaca.task()\ndef a(context):\n    return x\n",
-            "uses x, which was left out",
+            "uses x, which the import omits",
         ),
         (
             "import cloaca\nwith cloaca.WorkflowBuilder('v') as b:\n    @cloaca.task()\n    def a(context): ...\n"

@@ -51,7 +51,10 @@ def test_variables_are_those_that_celery_reads(part: str, command: click.Command
 def test_variable_of_a_file_has_a_line(tmp_path: Path, form: str) -> None:
     lines = [line for line in lines_of(tmp_path, {"deploy/app.env": FORMS[form]}) if LIMIT in line]
     assert len(lines) == 1, lines
-    assert "no such option of its own. There, --time-limit is `timeout` and `executor: process`" in lines[0]
+    assert (
+        "does not have this option. In Penstock, --time-limit is `timeout` and `executor: process`"
+        in lines[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ def test_variable_with_an_own_cast_is_computed(tmp_path: Path, given: str) -> No
     [
         (
             {"base": "EVERY = 5\n", "prod": "from .base import *\nEVERY = 7\n"},
-            "settings.EVERY, which is 5 at depot/base.py:5 and 7 at depot/prod.py:6, and only running tells which counts",
+            "settings.EVERY, which is 5 at depot/base.py:5 and 7 at depot/prod.py:6, and only running the code tells which "
+            "value counts",
         ),
         (
             {"base": "if os.name:\n    EVERY = 5\nelse:\n    EVERY = 7\n"},
@@ -148,11 +149,11 @@ def test_variable_with_an_own_cast_is_computed(tmp_path: Path, given: str) -> No
         ({"base": "OTHER = 5\n"}, "settings.EVERY, which no module of settings in the sources gives"),
         (
             {"base": "EVERY = 5\nfrom vendor.settings import *\n"},
-            "to which from vendor.settings import * of depot/base.py:6 may give another value",
+            "which from vendor.settings import * in depot/base.py:6 may change",
         ),
         (
             {"base": "EVERY = 5\n", "app": "from django.conf import settings\nsettings.EVERY = 6\n"},
-            "settings.EVERY, which depot/base.py:5 gives, and other code changes",
+            "settings.EVERY, which depot/base.py:5 sets and other code changes",
         ),
     ],
 )
@@ -206,7 +207,7 @@ def test_statement_that_may_give_another_value_is_named(tmp_path: Path, statemen
         tmp_path, "settings.EVERY", "time_limit=settings.OFTEN", settings=given.replace("OFTEN = E", "E", 1)
     )
     assert schedule is not None
-    assert any(f"{text}, which may give other values to EVERY" in gap for gap in gaps), gaps
+    assert any(f"{text}, which may change EVERY" in gap for gap in gaps), gaps
     assert not any("OFTEN" in gap for gap in gaps)
 
 
@@ -224,10 +225,10 @@ def test_name_of_a_module_of_settings_is_harmless(tmp_path: Path, statement: str
     [
         (
             "setattr(settings, 'EVERY', 7)",
-            "settings.EVERY, which depot/settings.py:5 gives, and other code changes",
+            "settings.EVERY, which depot/settings.py:5 sets and other code changes",
         ),
-        ("setattr(settings, name, 7)", "setattr(settings, name, 7), which may give other values to EVERY"),
-        ("settings.configure(**more)", "settings.configure(**more), which may give other values to EVERY"),
+        ("setattr(settings, name, 7)", "setattr(settings, name, 7), which may change EVERY"),
+        ("settings.configure(**more)", "settings.configure(**more), which may change EVERY"),
     ],
 )
 def test_change_of_a_setting_by_other_code_is_named(tmp_path: Path, change: str, text: str) -> None:

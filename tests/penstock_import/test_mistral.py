@@ -218,7 +218,7 @@ READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
             {"publish": {"who": "<% task(one).result %>"}, "on-success": [{"two": "<% $.who = 1 %>"}]},
             "which reads what one publishes",
         ),
-        ({"publish": READS_NEIGHBOUR}, "which reads what stands beside it"),
+        ({"publish": READS_NEIGHBOUR}, "which reads a value that is published beside it"),
         ({"publish": {"x": "<% $ %>"}}, "the whole context"),
         ({"publish": {"x": "{{ _ }}"}}, "the whole context"),
         ({"publish": {"x": "<% env().x %>"}}, "`env`"),
@@ -226,8 +226,8 @@ READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
         ({"publish": {"x": "<% task(one).state %>"}}, "a part of a task beside its result"),
         ({"publish": {"x": "<% $.who\n + 1 %>"}}, "over several lines"),
         ({"publish": {"x": "{% if _.who %}a{% endif %}"}}, "a block of Jinja"),
-        ({"publish": {"x": "{{ _.who }}\n"}}, "whose value is a text"),
-        ({"publish": {"x": "a {{- _.who }}"}}, "takes the spaces around it away"),
+        ({"publish": {"x": "{{ _.who }}\n"}}, "makes its value a text"),
+        ({"publish": {"x": "a {{- _.who }}"}}, "removes the spaces around it"),
         ({"publish": {"x": "a\r\n<% $.who %>"}}, "a carriage return"),
         ({"action": "std.http"}, "the action std.http"),
         ({"action": "<% $.who %>"}, "the action of one"),
@@ -299,7 +299,7 @@ def test_caller_that_reads_a_mistral_result_is_named(tmp_path: Path) -> None:
     }
     source["actions/workflows/caller.yaml"] = caller
     _, report = of_pack(tmp_path, source)
-    assert any("a Mistral workflow, which has no such result here" in text for text in texts(report))
+    assert any("a Mistral workflow, which has no such result in Penstock" in text for text in texts(report))
     assert any("the result of the Mistral workflow flow" in text for text in texts(report))
 
 

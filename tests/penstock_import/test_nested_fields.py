@@ -241,5 +241,5 @@ def test_choice_of_a_workflow_that_may_be_null_is_named(tmp_path: Path, runner: 
         "actions/workflows/weigh.yaml": workflow,
     }
     _, gaps = imported(tmp_path, files)
-    named = {gap for gap in gaps if "a choice that is not required" in gap}
-    assert named == {"actions/weigh.yaml:7 the parameter phase, a choice that is not required"}
+    named = {gap for gap in gaps if "an optional choice" in gap}
+    assert named == {"actions/weigh.yaml:7 the parameter phase, an optional choice"}

@@ -400,5 +400,5 @@ def test_gaps_are_listed(tmp_path: Path) -> None:
     actions = imported(path, tmp_path / "odd")
     assert list(actions) == ["get_c"]
     report = (tmp_path / "odd" / "IMPORT.md").read_text()
-    assert "its path has a part without a parameter" in report
+    assert "its path has a placeholder without a parameter" in report
     assert "leads out of the document" in report

@@ -127,4 +127,4 @@ def test_named_server_replaces_all_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["ftp://a.example", "/relative", "https://{host}"])
 def test_server_that_cannot_be_called_is_a_gap(tmp_path: Path, url: str) -> None:
     report = report_of(document_of({"GET /a": {"operationId": "a", "servers": [{"url": url}]}}), tmp_path)
-    assert "GET /a: its servers have no URL of http" in report
+    assert "GET /a: its servers have no URL with http or https" in report

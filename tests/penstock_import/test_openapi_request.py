@@ -208,7 +208,7 @@ async def test_types_of_responses_are_asked_for(tmp_path: Path) -> None:
         ({"in": "cookie", "schema": LIST}, "its cookie p is a list or an object with explode", 1),
         ({"in": "query", "schema": TEXT, "allowReserved": True}, "the parameter p: allowReserved", 1),
         ({"in": "query", "schema": TEXT, "collectionFormat": "csv"}, "parameter p: collectionFormat", 1),
-        ({"in": "path", "required": True}, "its path has no part for its parameter p", 1),
+        ({"in": "path", "required": True}, "its path has no placeholder for its parameter p", 1),
         ({"in": "header", "name": "Host"}, "its header Host is set by Penstock", 1),
     ],
 )
@@ -237,7 +237,7 @@ async def test_fragment_of_a_path_is_a_gap(tmp_path: Path) -> None:
     document = document_of({"GET /a#b=c": {"operationId": "a"}})
     [request] = await requests_of(document, tmp_path, [("a", {})])
     assert request.path == "/a"
-    assert "the part of its path after # is not sent" in (tmp_path / "calls/IMPORT.md").read_text()
+    assert "Penstock does not send the part of its path after #" in (tmp_path / "calls/IMPORT.md").read_text()
 
 
 async def test_one_name_may_stand_in_two_places(tmp_path: Path) -> None:
@@ -259,4 +259,4 @@ async def test_one_name_may_stand_in_two_places(tmp_path: Path) -> None:
 def test_one_name_in_two_styles_is_a_gap(tmp_path: Path, names: list[Any]) -> None:
     parameters = [{"name": "v", "in": place, "schema": schema, **keys} for place, schema, keys in names]
     report = report_of(document_of({"GET /a": {"operationId": "a", "parameters": parameters}}), tmp_path)
-    assert "GET /a: two of its parameters are named v, and are written in two ways" in report
+    assert "GET /a: two of its parameters are named v, and have different encodings" in report

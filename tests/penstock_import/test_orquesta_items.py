@@ -168,4 +168,4 @@ def test_pack_with_items_reads_the_results_of_its_items(tmp_path: Path) -> None:
 def test_pack_with_items_that_reads_their_whole_result_has_a_gap(tmp_path: Path) -> None:
     flow, gaps = imported(tmp_path, "<% task(weigh).result %>")
     assert flow["tasks"]["stack"]["input"] == {"word": "{{ none.to_do }}"}
-    assert [gap for gap in gaps if "a mapping with a list `items` there" in gap]
+    assert [gap for gap in gaps if "in StackStorm a mapping with a list `items`" in gap]

@@ -61,7 +61,7 @@ def test_two_transitions_with_one_value_have_no_gap(
 ) -> None:
     gaps = gaps_of(tmp_path, [step(first, "left", 3), step(second, "right", 5)])
     named = [gap for gap in gaps if " word " in gap]
-    assert ("weigh publishes word in two transitions that may both be taken" in named) is not is_same
+    assert ("weigh publishes word in two transitions, and both may be taken" in named) is not is_same
     assert any("for some of the tasks after it" in gap for gap in named) is not is_same
 
 

@@ -85,7 +85,9 @@ def test_limit_of_an_action_that_is_made_twice_is_named(
     }
     project, report = of_pack(tmp_path, files)
     assert all("limits" in project.actions[name] for name in ("act", "act_kept"))
-    assert any("the limit of few, which act and act_kept each have here" in text for text in texts(report))
+    assert any(
+        "the limit of few, which act and act_kept each have in Penstock" in text for text in texts(report)
+    )
     assert report.mapped["policies"] == 0
 
 
@@ -174,7 +176,7 @@ def test_option_that_celery_knows_is_not_said_to_be_unknown(tmp_path: Path, opti
     source = APP + f"@app.task({option})\ndef weigh(): ...\n"
     _, report = of_application(tmp_path, {"tasks.py": source})
     (gap,) = [gap for gap in report.gaps if gap.what.startswith(option.partition("=")[0])]
-    assert "Celery knows no such option" not in gap.by_hand
+    assert "Celery does not know this option" not in gap.by_hand
 
 
 def test_task_of_commander_is_none_of_celery(tmp_path: Path) -> None:

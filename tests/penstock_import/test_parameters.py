@@ -26,7 +26,7 @@ def test_computed_default_of_an_action_is_computed_in_its_function(tmp_path: Pat
     about = {"name": {"type": "string", "default": "{{ user }}"}, "user": {"type": "string"}}
     (line,) = [line for line in lines(tmp_path, "python-script", about) if "the default {{ user }}" in line]
     assert line.endswith(
-        "StackStorm computes it where a call lacks name: compute it in the function of the action."
+        "StackStorm computes it for a call without name: compute it in the function of the action."
     )
 
 
@@ -36,7 +36,7 @@ def test_gap_of_a_file_names_its_line(tmp_path: Path) -> None:
         "a": {"type": "string", "default": "{{ b }}"},
     }
     gaps = lines(tmp_path, "local-shell-cmd", about)
-    assert any("this file has a gap, which is named for line 10" in line for line in gaps)
+    assert any("this file has a gap at line 10" in line for line in gaps)
     assert any(line.startswith("actions/act.yaml:10 the default {{ b }}") for line in gaps)
 
 
@@ -48,4 +48,4 @@ def test_environment_of_a_runner_is_not_left_out(tmp_path: Path) -> None:
     (line,) = [
         line for line in lines(tmp_path, "remote-shell-cmd", {"env": {"type": "object"}}) if " env " in line
     ]
-    assert "have the function set the variables" in line
+    assert "let the function set the variables" in line

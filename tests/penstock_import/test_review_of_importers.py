@@ -98,11 +98,11 @@ def test_merged_schedules_are_those_of_celery(tmp_path: Path, text: str) -> None
         ),
         (
             f"if DEBUG: A = {TWO}\napp.conf.beat_schedule = A\n",
-            "tasks.py:9 A, which is given at tasks.py:7 too",
+            "tasks.py:9 A, which tasks.py:7 sets too",
         ),
         (
             f"app.conf.update(beat_schedule=A)\napp.conf.update(beat_schedule={TWO})\n",
-            "tasks.py:10 beat_schedule, which is given at tasks.py:9 too",
+            "tasks.py:10 beat_schedule, which tasks.py:9 sets too",
         ),
         (
             "C = A | B\napp.conf.beat_schedule = {**C}\n",
@@ -217,7 +217,7 @@ def test_time_limit_of_no_time_is_not_taken(tmp_path: Path, value: str) -> None:
     project, report = of_application(tmp_path, {"tasks.py": APP + body})
     assert project.actions["act"]["timeout"] in (77, None)
     assert value == "None" or any(
-        "time_limit of act is not a value that is mapped" in text for text in texts(report)
+        "time_limit of act has a value that the import does not map" in text for text in texts(report)
     )
     assert value != "None" or project.actions["act"]["timeout"] == 77
 
@@ -301,7 +301,7 @@ def test_retries_by_hand_beside_others_are_named(tmp_path: Path) -> None:
     options = "autoretry_for=(OSError,), retry_kwargs={'max_retries': 5, 'countdown': 9}, max_retries=2"
     body = f"@app.task(bind=True, {options})\ndef act(self):\n    raise self.retry()\n"
     _, report = of_application(tmp_path, {"tasks.py": APP + body})
-    assert any("autoretry_for beside self.retry, which waits otherwise" in text for text in texts(report))
+    assert any("autoretry_for beside self.retry, which has other delays" in text for text in texts(report))
     assert any("autoretry_for beside self.retry, which max_retries=2" in text for text in texts(report))
 
 
@@ -463,7 +463,7 @@ def test_task_is_named_as_celery_names_it_where_the_folder_is_no_package(tmp_pat
 def test_arguments_of_an_application_are_no_settings(tmp_path: Path) -> None:
     body = "from celery import Celery\napp = Celery('depot', broker='redis://', backend='rpc://')\n"
     _, report = of_application(tmp_path, {"tasks.py": body + "@app.task\ndef act(): ...\n"})
-    assert named(report, "tasks.py:2 the argument broker | Give PENSTOCK_BROKER_URL")
+    assert named(report, "tasks.py:2 the argument broker | Set PENSTOCK_BROKER_URL")
     assert named(report, "tasks.py:2 the argument backend | Results are kept")
 
 
@@ -473,7 +473,7 @@ def test_options_of_later_celery_are_known(tmp_path: Path, option: str) -> None:
     _, report = of_application(tmp_path, {"tasks.py": APP + body})
     lines = [text for text in texts(report) if f" {option} of " in text]
     assert len(lines) == 1
-    assert "Celery knows no such option" not in lines[0]
+    assert "Celery does not know this option" not in lines[0]
 
 
 def test_canvases_of_a_module_have_the_names_of_the_source(tmp_path: Path) -> None:
@@ -534,7 +534,7 @@ def test_computed_timeout_of_a_chain_is_named(tmp_path: Path, declared: dict[str
 def test_timeout_of_a_chain_that_is_none_is_named(tmp_path: Path, timeout: Any) -> None:
     project, report = of_chain(tmp_path, timeout, "depot.py", PYTHON)
     assert project.workflows["flow"]["tasks"]["first"] == {"action": "depot.py"}
-    assert any("the timeout of first is computed, or is none" in text for text in texts(report))
+    assert any("the timeout of first is computed or null" in text for text in texts(report))
 
 
 def test_timeout_of_a_chain_is_that_of_its_task(tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def test_timeout_of_a_chain_is_that_of_its_task(tmp_path: Path) -> None:
         tmp_path, 30, "depot.py", PYTHON | {"parameters": {"timeout": {"type": "integer"}}}
     )
     assert project.workflows["flow"]["tasks"]["first"] == {"action": "depot.py", "timeout": 30}
-    assert any("StackStorm refuses a chain with a key" in text for text in texts(report))
+    assert any("StackStorm refuses to start a chain with an unknown key" in text for text in texts(report))
     assert not any("Orquesta" in text for text in texts(report) if "display" in text)
 
 
@@ -557,7 +557,7 @@ def test_computed_timeout_of_a_shell_ends_its_command(tmp_path: Path) -> None:
     [
         ({"type": "integer", "required": True}, 600, "StackStorm requires it of each caller"),
         ({"type": "integer", "default": 1800}, 1800, "a call with the parameter is refused"),
-        ({"type": "integer", "default": 10, "immutable": True}, 10, "It is immutable there"),
+        ({"type": "integer", "default": 10, "immutable": True}, 10, "In StackStorm it is immutable"),
         ({"type": "integer", "default": 0}, 600, "the timeout 0 of action py"),
         ({"type": "integer", "default": -5}, 600, "the timeout -5 of action py"),
         ({"default": True}, 600, "the timeout True of action py"),
@@ -604,9 +604,9 @@ def test_workflow_that_runs_a_refused_one_is_not_refused_for_it(tmp_path: Path) 
     project.workflows["inner"]["tasks"]["ask"]["action"] = "no ref"
     keep_applicable(project, report)
     assert project.workflows["outer"]["tasks"]["run"]["action"] == "depot.inner"
-    refused = [text for text in texts(report) if "is refused here" in text]
+    refused = [text for text in texts(report) if "is refused by Penstock" in text]
     assert len(refused) == 1, refused
-    assert "workflow inner is refused here" in refused[0]
+    assert "workflow inner is refused by Penstock" in refused[0]
 
 
 @pytest.mark.parametrize(

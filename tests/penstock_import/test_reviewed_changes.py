@@ -140,7 +140,7 @@ def test_policy_of_refused_workflow_is_named(tmp_path: Path) -> None:
     }
     project, report = of_pack(tmp_path, files)
     assert "flow" not in project.workflows
-    assert named(report, "policies/alone.yaml:1 the policy alone of flow, which is refused here")
+    assert named(report, "policies/alone.yaml:1 the policy alone of flow, which Penstock refuses")
     assert (report.found["policies"], report.mapped["policies"]) == (1, 0)
 
 
@@ -159,7 +159,8 @@ def test_result_of_action_chain_is_named(tmp_path: Path) -> None:
     _, report = of_pack(tmp_path, files)
     assert named(report, "actions/workflows/flow.yaml:1 the result of the action chain flow")
     assert any(
-        "the result of one, an action chain or a Mistral workflow, which has no such result here" in text
+        "the result of one, an action chain or a Mistral workflow, which has no such result in Penstock"
+        in text
         for text in texts(report)
     )
 
@@ -225,7 +226,7 @@ def test_soft_time_limit_is_told_as_it_is_here(tmp_path: Path) -> None:
     task = "from celery.exceptions import SoftTimeLimitExceeded\n"
     task += "@app.task(soft_time_limit=9, autoretry_for=(SoftTimeLimitExceeded,))\ndef weigh(): ...\n"
     _, report = of_application(tmp_path, {"tasks.py": APP + task})
-    assert named(report, "tasks.py:4 autoretry_for with SoftTimeLimitExceeded, which nothing raises here")
+    assert named(report, "tasks.py:4 autoretry_for with SoftTimeLimitExceeded, which Penstock never raises")
     assert any("SIGTERM" in text for text in texts(report))
     assert report.mapped["tasks"] == 0
 
@@ -341,7 +342,7 @@ def test_chain_names_a_result_of_a_failed_workflow(tmp_path: Path) -> None:
         "actions/workflows/inner.yaml": inner,
     }
     _, report = of_pack(tmp_path, files)
-    assert any("the result of a task that failed" in text for text in texts(report)), texts(report)
+    assert any("the result of a failed task" in text for text in texts(report)), texts(report)
 
 
 @pytest.mark.parametrize("runner", ["local-shell-cmd", "run-local"])
@@ -349,7 +350,9 @@ def test_command_with_an_entry_point_is_named(tmp_path: Path, runner: str) -> No
     """StackStorm fails each run of such an action."""
     act = {"name": "act", "runner_type": runner, "entry_point": "act.sh"}
     _, report = of_pack(tmp_path, {"actions/act.yaml": act, "actions/act.sh": "#!/bin/sh\necho hi\n"})
-    assert any("entry_point" in text and "StackStorm fails" in text for text in texts(report)), texts(report)
+    assert any("entry_point" in text and "all fail in StackStorm" in text for text in texts(report)), texts(
+        report
+    )
     assert report.mapped["actions"] == 0
 
 
@@ -463,7 +466,7 @@ def test_settings_are_read_as_the_application_reads_them(
     project, report = of_application(tmp_path, files)
     assert sorted(project.schedules) == names
     assert project.actions["weigh"]["on_worker_loss"] == loss
-    unread = [text for text in texts(report) if "It is left out, since" in text]
+    unread = [text for text in texts(report) if "The import omits it, since" in text]
     assert len(unread) == (2 if "old" not in names else 0) + ("new" not in names), texts(report)
 
 

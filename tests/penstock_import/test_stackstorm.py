@@ -180,7 +180,7 @@ def test_each_gap_is_listed_with_file_and_line(project_folder: Path) -> None:
         "actions/workflows/unload.yaml:27 | the action other.thing of another pack",
         "actions/workflows/unload.yaml:34 | the action of computed is computed: <% ctx(limit) %>",
         "rules/odd.yaml:6 | the criterion trigger.port",
-        "actions/workflows/unload.yaml:12 | retry of weigh, which runs all of its items again",
+        "actions/workflows/unload.yaml:12 | retry of weigh, which runs all items again",
         "actions/workflows/night.yaml:5 | retry of the workflow all",
         "policies/one.yaml:1 | a policy: one",
         "| rules | 2 | 1 | 2 |",
@@ -264,7 +264,7 @@ def test_failure_is_handled_as_by_orquesta(tmp_path: Path, step: dict[str, objec
     (tmp_path / "p" / "pack.yaml").write_text(yaml.safe_dump(pack))
     simulation = Simulation(str(tmp_path / "p"))
     simulation.fake("p.breaks", raises=RuntimeError("no")).fake("p.works", returns={})
-    assert [gap for gap in gaps if "whose output StackStorm gives nevertheless" not in gap] == []
+    assert [gap for gap in gaps if "StackStorm still returns the workflow's output" not in gap] == []
     assert simulation.run("p.flow").status == expected
 
 

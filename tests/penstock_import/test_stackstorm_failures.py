@@ -493,7 +493,7 @@ def test_fail_keeps_a_join_from_starting(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "subject"),
     [
-        ({"retry": {"count": 2}}, "when beside fails, StackStorm tries first no more"),
+        ({"retry": {"count": 2}}, "when beside fails, StackStorm does not retry first"),
         (
             {"next": [{"when": "<% succeeded() %>", "do": ["second", "fail"]}]},
             "first goes to fail and to other tasks, which StackStorm runs even after a failure of beside",
@@ -513,7 +513,11 @@ def test_difference_after_a_failure_is_named(tmp_path: Path, options: dict[str, 
 @pytest.mark.parametrize(
     ("beside", "options", "subject"),
     [
-        ({}, {"retry": {"count": 2}}, "opens goes to fail and to first, which StackStorm tries no more then"),
+        (
+            {},
+            {"retry": {"count": 2}},
+            "opens goes to fail and to first, which StackStorm then does not retry",
+        ),
         (
             {"second": NEXT | {"next": [{"do": "third"}]}, "third": NEXT, "beside": NEXT},
             {"with": {"items": "<% [1, 2] %>", "concurrency": 1}},

@@ -269,7 +269,7 @@ def test_text_that_publishes_nothing_is_named(tmp_path: Path) -> None:
     flow = {"vars": [{"size": 1}], "tasks": {"one": {"action": "core.local cmd='true'", "next": [step]}},
             "output": [{"size": "<% ctx(size) %>"}, {"unit": "<% ctx(unit) %>"}]}  # fmt: skip
     simulation, report = imported(tmp_path, flow)
-    assert "`size= <% result().stdout %>`, which gives no name a value: StackStorm ignores it" in {
+    assert "`size= <% result().stdout %>`, which sets no variable: StackStorm ignores it" in {
         gap.what for gap in report.gaps
     }
     assert simulation.run("depot.flow").result == {"size": 1, "unit": "kg"}

@@ -401,7 +401,7 @@ def test_text_of_a_parameter_has_its_type(text: str, kind: Any, value: Any) -> N
 )
 def test_text_that_jinja_shortens_is_not_mapped(value: Any) -> None:
     """StackStorm drops comments, and the spaces beside `{{-`."""
-    with pytest.raises(NotMapped, match=r"StackStorm drops|takes the spaces"):
+    with pytest.raises(NotMapped, match=r"StackStorm drops|removes the spaces"):
         parameters(value, "object" if isinstance(value, dict) else "string")
 
 

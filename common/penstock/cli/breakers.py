@@ -17,9 +17,7 @@ commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=Tr
 Ref = Annotated[str, typer.Argument(help="The action with the breaker, such as shop.charge.")]
 Parameters = Annotated[
     list[str] | None,
-    typer.Argument(
-        help="name=VALUE of each parameter or label (labels.KEY=VALUE) that the breaker is grouped by."
-    ),
+    typer.Argument(help="name=VALUE for each parameter or label (labels.KEY=VALUE) in the breaker's `by`."),
 ]
 
 

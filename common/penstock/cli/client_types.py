@@ -65,9 +65,9 @@ def types(
         json_line({"file": str(file), "is": state, "digest": digest})
     else:
         sentences = {
-            "current": "is of the current definitions.",
+            "current": "matches the current definitions.",
             "written": "is written.",
-            "stale": f"is not of the current definitions. Write it: penstock types {file}{_option(file, language)}",
+            "stale": f"does not match the current definitions. Write it again: penstock types {file}{_option(file, language)}",
         }
         out.print(f"{file} {sentences[state]}", markup=False, highlight=False)
     if state == "stale":

@@ -23,19 +23,22 @@ _TIME = "2030-01-31T09:00 (in UTC if it has no offset), or 1h for an hour ago"
 
 Status = Annotated[
     list[str] | None,
-    typer.Option(help="Only with this status. May be repeated.", autocompletion=name_completion.statuses),
+    typer.Option(
+        help="Only executions with this status. May be repeated.", autocompletion=name_completion.statuses
+    ),
 ]
 Action = Annotated[
-    Text, typer.Option(help="Only of this action or workflow.", autocompletion=name_completion.actions)
+    Text,
+    typer.Option(help="Only executions of this action or workflow.", autocompletion=name_completion.actions),
 ]
-Tenant = Annotated[Text, typer.Option(help="Only of this tenant.")]
-Since = Annotated[Text, typer.Option(help=f"Only what was created since this instant: {_TIME}.")]
-Until = Annotated[Text, typer.Option(help="Only what was created before this instant.")]
+Tenant = Annotated[Text, typer.Option(help="Only executions of this tenant.")]
+Since = Annotated[Text, typer.Option(help=f"Only executions created since this instant: {_TIME}.")]
+Until = Annotated[Text, typer.Option(help="Only executions created before this instant.")]
 Param = Annotated[
     list[str] | None,
-    typer.Option("--param", "-p", help="Only with this parameter: name=value. May be repeated."),
+    typer.Option("--param", "-p", help="Only executions with this parameter: name=value. May be repeated."),
 ]
-Event = Annotated[UUID | None, typer.Option(parser=parse_id, help="Only started by this event.")]
+Event = Annotated[UUID | None, typer.Option(parser=parse_id, help="Only executions that this event started.")]
 Parent = Annotated[
     UUID | None,
     typer.Option(
@@ -44,7 +47,9 @@ Parent = Annotated[
         autocompletion=name_completion.executions,
     ),
 ]
-Label = Annotated[list[str] | None, typer.Option(help="Only with this label: key=value. May be repeated.")]
+Label = Annotated[
+    list[str] | None, typer.Option(help="Only executions with this label: key=value. May be repeated.")
+]
 Children = Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")]
 WaitsForAnswer = Annotated[
     bool, typer.Option("--waits-for-answer", help="Include only executions with an open question to a human.")
@@ -53,7 +58,9 @@ Paused = Annotated[
     bool,
     typer.Option("--paused", help="Include only paused workflows, and the executions that contain them."),
 ]
-Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
+Key = Annotated[
+    Text, typer.Option(help="Only the execution with this idempotency key (of --tenant, or public).")
+]
 
 
 def executions(

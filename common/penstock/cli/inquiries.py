@@ -105,7 +105,7 @@ def answer(
         json_line({"id": id, "answered": value, "by": by})
         return
     if paused:
-        out.print("Answered. The workflow is paused. What follows the answer starts when it is resumed.")
+        out.print("Answered. The workflow is paused. The tasks after the question start when it is resumed.")
         out.print(f"See the execution with: penstock show {id}")
         return
     out.print(f"Answered. See the execution with: penstock show {id}")

@@ -45,7 +45,8 @@ def check(json: Json = False) -> None:
 
 def repair(
     apply: Annotated[
-        bool, typer.Option("--apply", help="Make the repairs. Without this, only print them.")
+        bool,
+        typer.Option("--apply", help="Make the repairs. Without this option, the command only prints them."),
     ] = False,
     only: Annotated[
         list[str] | None, typer.Option(help="Only this invariant, as `check --json` calls it.")
@@ -75,7 +76,7 @@ def repair(
             empty="No invariant is violated: there is nothing to repair.",
         )
     if any(finding.state == "proposed" for finding in findings):
-        err.print("Nothing was changed. Do it with: penstock repair --apply")
+        err.print("Nothing was changed. Make the repairs with: penstock repair --apply")
     if any(finding.violations for finding in findings):
         raise typer.Exit(1)
 

@@ -70,16 +70,18 @@ def run(
     budget: Annotated[
         list[str] | None,
         typer.Option(
-            help="UNIT=AMOUNT, such as tokens=1000: a budget that the execution and all that it starts share."
+            help="UNIT=AMOUNT, such as tokens=1000: a budget that the execution shares with all executions that it starts."
         ),
     ] = None,
     when_spent: Annotated[
-        WhenSpent, typer.Option(help="What to do with an execution that needs more than its budget has left.")
+        WhenSpent,
+        typer.Option(help="What to do with an execution that needs more than the remaining budget."),
     ] = "refuse",
     max_depth: MaxDepth = None,
     max_descendants: MaxDescendants = None,
     label: Annotated[
-        list[str] | None, typer.Option(help="key=value: a label by which lists find it. May be repeated.")
+        list[str] | None,
+        typer.Option(help="key=value: a label, by which lists find the execution. May be repeated."),
     ] = None,
     debounce: Annotated[
         str | None,

@@ -252,7 +252,7 @@ def history(
 
 def stats(
     ref: Ref,
-    last: Annotated[str, typer.Option(help='How far back, such as "24h" or "7d".')] = "24h",
+    last: Annotated[str, typer.Option(help='The length of the period, such as "24h" or "7d".')] = "24h",
     json: Json = False,
 ) -> None:
     """Show counts and times of a schedule's fires."""

@@ -62,10 +62,10 @@ def disable(ref: Ref, json: Json = False) -> None:
 @app.command()
 def pause(
     ref: Ref,
-    for_: Annotated[str, typer.Option("--for", help='How long, such as "2h" or "30m".')],
+    for_: Annotated[str, typer.Option("--for", help='The duration of the pause, such as "2h" or "30m".')],
     json: Json = False,
 ) -> None:
-    """Pause a schedule for a time, after which it fires again by itself."""
+    """Pause a schedule for a time. After that it fires again by itself."""
     seconds = parse_duration("--for", for_)
     _changed(lambda schedules: schedules.pause(ref, seconds), f"paused for {for_}", json)
 
@@ -105,7 +105,7 @@ def backfill(
     ],
     last: Annotated[
         str | None,
-        typer.Option("--to", help="The last instant, which is included, as the first is. Default: now."),
+        typer.Option("--to", help="The last instant. Both instants are included. Default: now."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be started.")] = False,
     json: Json = False,

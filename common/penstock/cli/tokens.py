@@ -19,7 +19,7 @@ from penstock.store.session.database import Session
 tokens = typer.Typer(help="Create, rotate, list and revoke tokens of the HTTP API.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The name of its holder, such as ci or dashboard.")]
-Expires = Annotated[str, typer.Option(help='After how long, such as "30d"; "never".')]
+Expires = Annotated[str, typer.Option(help='The time until it expires, such as "30d", or "never".')]
 
 
 @tokens.command()

@@ -24,7 +24,7 @@ LEAST = 1.0
 
 def top(
     once: Annotated[
-        bool, typer.Option("--once", help="Print the figures once, as without a terminal.")
+        bool, typer.Option("--once", help="Print the figures once, as it happens without a terminal.")
     ] = False,
     every: Annotated[float, typer.Option(min=LEAST, help="Seconds between two updates.")] = 2.0,
     json: Json = False,

@@ -18,10 +18,10 @@ def worker_conformance(
         list[str], typer.Argument(help="The command that starts the worker, after `--`.", metavar="COMMAND")
     ],
     only: Annotated[
-        list[str] | None, typer.Option(help="Play this case alone. May be repeated. Default: all.")
+        list[str] | None, typer.Option(help="Play only this case. May be repeated. Default: all.")
     ] = None,
     short: Annotated[
-        bool, typer.Option("--short", help="Play only a dozen cases: those that find the most faults.")
+        bool, typer.Option("--short", help="Play only the dozen cases that find the most faults.")
     ] = False,
     broker: Annotated[
         str | None,

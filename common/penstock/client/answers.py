@@ -30,8 +30,8 @@ def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UU
     ) | _winners(
         {},
         debounced,
-        "execution {} has this key, or is that of the open burst, and was started in another way",
-        "Starts of one burst have the same keep, budget, bounds and timeouts. Give others another debounce_key, and a new "
+        "execution {} has this key or belongs to the open burst, and this start has other options",
+        "Starts of one burst have the same keep, budget, bounds and timeouts. Give other starts another debounce_key, and a new "
         "request a new idempotency key.",
     )
     return [winners.get(submission.id, submission.id) for submission in group]

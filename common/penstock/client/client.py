@@ -206,15 +206,17 @@ class Client(StartAndWatch):
         (`charge.call(order=7)`). Return the id of its execution once it is durably stored.
 
         `key`: a second start with the same key returns the same execution (Conflict if the parameters differ). `delay`
-        (seconds) or `at` put off the start. An execution that has not started by `expires_at` ends as timeout. `by` is
-        the starter, stored as the origin. `budget` is an amount for each unit, which all of its tree shares. `when_spent`
-        is the reaction to a spent budget: `refuse` or `wait`. `max_depth` bounds the rules that follow from it one after the
-        other, and `max_descendants` the executions that they start. `secrets` maps parameters to the names of the stored
-        secrets that they get. `labels`, such as {"customer": "acme"}, find it in lists, and its tasks have them too.
+        (seconds) or `at` delays the start. An execution that has not started by `expires_at` ends as timeout. `by` is
+        the starter, stored as the origin. `budget` is an amount for each unit, which all of its tree shares.
+        `when_spent` is the reaction to a spent budget: `refuse` or `wait`. `max_depth` bounds the number of rules that
+        follow from it in a row, and `max_descendants` the executions that they start. `secrets` maps parameters to the
+        names of the stored secrets that they get. Lists find it by its `labels`, such as {"customer": "acme"}, which
+        its tasks also have.
 
-        `debounce` (seconds, or a text such as "5s") collects the starts of a burst in one execution. All of them get its id.
-        Each start puts it off by that time, to at most `at_most` after the first one. Starts with the same `debounce_key`,
-        action and tenant are of one burst. `keep` tells which start gives the parameters: the `last`, or the `first`.
+        `debounce` (seconds, or a text such as "5s") collects the starts of a burst in one execution. All of them get
+        its id. Each start delays it by that time, to at most `at_most` after the first start. Starts with the same
+        `debounce_key`, action and tenant form one burst. `keep` tells which start gives the parameters: the `last`, or
+        the `first`.
 
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
         your commit.
@@ -262,7 +264,7 @@ class Client(StartAndWatch):
         max_descendants: int | None = None,
     ) -> UUID:
         """Publish an event, and return its id once it is durably stored. A second publish with the same `key` and
-        `source` returns the same event. `max_depth` bounds the rules that follow from it one after the other, and
+        `source` returns the same event. `max_depth` bounds the number of rules that follow from it in a row, and
         `max_descendants` the executions that they start.
 
         Raises NotFound for an unknown trigger. Raises InvalidInput for a payload that its schema refuses, or a
@@ -316,7 +318,8 @@ class Client(StartAndWatch):
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged.
 
-        Asking again cancels the `on_exit` of a workflow. It ends a durable function that cleans up, and its children that do.
+        A second cancel also cancels the `on_exit` of a workflow. It ends a durable function during its clean-up, together with
+        children that clean up.
         """
         from penstock.messaging import broadcast
         from penstock.store.executions import executions
@@ -330,8 +333,8 @@ class Client(StartAndWatch):
         return count
 
     async def set_priority(self, id: UUID, priority: int) -> int:
-        """Set the priority of an execution and of its tasks that have not ended. What waits has its new place at once, and
-        retries keep the priority. Return the number of executions that had another priority.
+        """Set the priority of an execution and of its tasks that have not ended. Waiting executions move to their new
+        places at once, and retries keep the priority. Return the number of executions that had another priority.
 
         Raises NotFound if no execution has this id, Conflict if the execution has ended, and InvalidInput for a
         priority out of range.
@@ -351,9 +354,9 @@ class Client(StartAndWatch):
         by: str,
         reason: str | None = None,
     ) -> datetime:
-        """Start an execution, or its next attempt, at another instant: `at`, or after `delay` (seconds). Return the instant.
-        It must not have begun: it is delayed, waits for a retry, a limit or a worker. Without both it starts as soon as
-        possible. The change is stored with `by` and `reason`.
+        """Start an execution, or its next attempt, at another instant: `at`, or after `delay` (seconds). Return the
+        instant. The execution must not have begun: it is delayed, or waits for a retry, a limit or a worker. Without
+        `at` and `delay` it starts as soon as possible. The change is stored with `by` and `reason`.
 
         Raises NotFound if no execution has this id. Raises InvalidInput if `at` and `delay` are both given, or one of
         them is out of range. Raises Conflict if it has begun or ended, is held, or would expire before.
@@ -462,8 +465,8 @@ class Client(StartAndWatch):
         `signal(key="order-7", name="paid", value=12)`.
 
         Raises NotFound if no execution of the tenant has the key. Raises Conflict if the execution has ended, or is not a
-        durable function. Raises DefinitionError if the name is not valid. Raises InvalidInput if the id is not a UUID, or
-        if not exactly one of id and key is given. Raises it for a value that is not JSON, too."""
+        durable function. Raises DefinitionError if the name is not valid. Raises InvalidInput if the value is not JSON, if
+        the id is not a UUID, or without exactly one of id and key."""
         from penstock.client import durable_commands
         from penstock.store.session.committed_once import committed_once
 

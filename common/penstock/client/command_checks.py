@@ -84,10 +84,10 @@ def _refusal(
             f"{row.id} is a durable function, and only a workflow can be paused or resumed",
             hint=f"`penstock why {row.id}` says what it waits for, and `penstock cancel {row.id}` ends it.",
         )
-    hint = f"`penstock show {row.id}` tells what it is, and `penstock cancel {row.id}` ends it."
+    hint = f"`penstock show {row.id}` shows its kind, and `penstock cancel {row.id}` ends it."
     if row.parent is not None and row.task is not None:
         of_task = f" {row.task}" if task is not None else ""
-        hint = f"Name the run that it is a part of: penstock {word} {row.parent}{of_task}"
+        hint = f"Name the run that contains it: penstock {word} {row.parent}{of_task}"
     return Conflict(f"{row.id} is neither a workflow nor a durable function", hint=hint)
 
 
@@ -97,6 +97,6 @@ def _rerun_hint(row: Execution, task: str | None, body: Mapping[str, Any], graph
     if graph is not None and task in graph.index:
         ways.append(f"from this task: penstock rerun {row.id} --from {task}")
     if row.status != COMPLETED and (graph is not None or "durable" in body):
-        ways.append(f"from what failed: penstock rerun {row.id} --from-failed")
+        ways.append(f"from the failed tasks: penstock rerun {row.id} --from-failed")
     ways = ways or [f"with: penstock rerun {row.id}"]
     return f"Run it again {', or '.join(ways)}"

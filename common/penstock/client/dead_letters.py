@@ -202,7 +202,7 @@ def _check_whole(letter: StoredLetter) -> None:
     """Raise Conflict if the letter does not have all of its message, or if there is nothing to replay."""
     if letter.cut_from is not None and letter.body == b"":
         raise Conflict(
-            "its event was stored when it arrived, and the letter only counts it",
+            "its event was stored on arrival, and the letter only records this",
             hint="Do not publish it again. `penstock doctor` names the policy of the broker that ended the message. "
             "Remove the policy, and drop this letter.",
         )
@@ -227,7 +227,7 @@ async def _event(client: Client, letter: StoredLetter) -> NewEvent:
     for name, value in (("message id", letter.message_id), ("app id", letter.headers.get(APP))):
         if REPLACEMENT in str(value):
             raise Conflict(
-                f"the {name} holds U+FFFD, which replaces what cannot be stored: it would be another event",
+                f"the {name} holds U+FFFD in the place of text that cannot be stored: it would be another event",
                 hint="Publish the event again at its source with a valid name, and drop this letter.",
             )
     try:

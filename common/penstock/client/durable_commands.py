@@ -99,7 +99,7 @@ async def send_signal(tx: Transaction, new: NewSignal) -> SentSignal:
 
 async def _cannot_receive(tx: Transaction, id: UUID) -> Conflict:
     """Return the error for a signal to an execution that has ended, or is not a durable function."""
-    hint = f"`penstock show {id}` tells what it is."
+    hint = f"`penstock show {id}` shows its kind."
     rows = await executions.find(tx, [id])
     if rows and rows[0].finished_at is not None:
         body = (await catalog.bodies(tx, [rows[0].definition_id])).get(rows[0].definition_id, {})
@@ -155,7 +155,7 @@ async def _unasked_error(tx: Transaction, id: UUID, step: str, name: str, ordina
         return None
     names = sorted(Key(recorded.removeprefix(f"{SIGNAL}/"), 1).label for recorded in last_ordinals)
     return NotFound(
-        f"{id} has not asked for a step {step!r} so far, as far as is recorded",
+        f"{id} has no recorded request for a step {step!r} so far",
         hint=f"{did_you_mean(step, names)} For a step that the function has not requested yet, use --ahead "
         '("ahead": true over HTTP).',
     )

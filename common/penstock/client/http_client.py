@@ -485,7 +485,7 @@ class HttpClient(StartAndWait):
         try:
             content = orjson.dumps(body)
         except TypeError as error:
-            raise InvalidInput(f"what is given is not JSON: {error}", hint="Give JSON.") from None
+            raise InvalidInput(f"the request cannot be sent as JSON: {error}", hint="Give JSON.") from None
         return await self._ask(method, path, content=content, headers=headers)
 
     async def _ask(
@@ -499,7 +499,7 @@ class HttpClient(StartAndWait):
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ConnectionFailed(
                 f"{self._server} does not answer: {type(error).__name__}: {error}".rstrip(": "),
-                hint="Is the address right (--server, PENSTOCK_SERVER), and `penstock api` running there?",
+                hint="Check the address (--server, PENSTOCK_SERVER), and that `penstock api` runs there.",
             ) from None
         if answer.is_success:
             is_json = answer.headers.get("content-type", "").startswith("application/json")

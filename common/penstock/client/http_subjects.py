@@ -239,7 +239,7 @@ class HttpWorkers:
         self._ask = ask
 
     async def all(self, *, fresh: bool = False) -> list[Process]:
-        """Return the executors and workers. With `fresh`, leave out the dead, and those with an overdue
+        """Return the executors and workers. With `fresh`, leave out dead processes, and processes with an overdue
         heartbeat."""
         return _PROCESSES.validate_python(
             await self._ask("GET", "/workers?fresh=true" if fresh else "/workers")

@@ -29,8 +29,8 @@ async def find_installation(settings: Settings | None = None) -> Settings:
     home = Path(os.environ.get("PENSTOCK_HOME", HOME))
     if not home.exists():
         raise ConfigurationError(
-            "no database is named, and there is no embedded one in this folder",
-            hint="Run `penstock dev` here first, or set PENSTOCK_DATABASE_URL.",
+            "no database is named, and this folder has no embedded database",
+            hint="First run `penstock dev` in this folder, or set PENSTOCK_DATABASE_URL.",
         )
     require("embedded")
     # imported here only: most processes name an external server and never need it

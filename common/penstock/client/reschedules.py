@@ -18,7 +18,7 @@ REFUSALS = {
     "begun": (
         Conflict,
         "{id} has begun, so its start cannot be moved",
-        "`penstock why {id}` says what it does. End it with: penstock cancel {id}",
+        "`penstock why {id}` says what it does now. End it with: penstock cancel {id}",
     ),
     "held": (
         Conflict,

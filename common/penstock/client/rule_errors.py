@@ -146,7 +146,7 @@ def _of_members(rule: CompiledRule, event: Event, payload: Any, members: Sequenc
     return parameters(rule, event, payload, match=match)
 
 
-ALONE = "the rule is for several events, and this one is in no match: publish it again"
+ALONE = "the rule needs several events, and this event is in no match: publish it again"
 
 
 def _missing(event: Event | None) -> str:

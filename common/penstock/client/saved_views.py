@@ -30,8 +30,9 @@ class Views:
         return await saved_views.listed(self._session, _caller(by))
 
     async def get(self, name: str, *, by: str = "") -> SavedView:
-        """Return the view of this name or id: one of `by`, or else a shared one. `client.executions` takes
-        `penstock.operate.saved_views.filter_of` of it. Raises NotFound, and Conflict where several shared views have the name."""
+        """Return the view of this name or id: one of `by`, or else a shared one. `client.executions` takes the result
+        of `penstock.operate.saved_views.filter_of`. Raises NotFound, and Conflict if several shared views have the
+        name."""
         return await saved_views.named(self._session, _caller(by), name)
 
     async def create(

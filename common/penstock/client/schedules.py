@@ -99,7 +99,7 @@ class Schedules:
         return upcoming(compiled, max(row.since, row.now), count)
 
     async def enable(self, ref: str) -> ScheduleState:
-        """Enable a schedule: it fires from now on. Fires that fell into the pause are not made up for; see `backfill`."""
+        """Enable a schedule: it fires from now on. Fires during the pause are not caught up; see `backfill`."""
         return await self._change(lambda tx: changes.enable(tx, ref), wakes=True)
 
     async def disable(self, ref: str) -> ScheduleState:

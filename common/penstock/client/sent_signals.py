@@ -24,4 +24,6 @@ def sent_signal(name: str, awaits: Sequence[str] | None, id: UUID | None) -> Sen
         notice = f"The function does not wait for {name!r} now."
     else:
         notice = "The function waits for no signal now."
-    return SentSignal(name, False, names, f"{notice} The signal is stored until it is asked for.", id)
+    return SentSignal(
+        name, False, names, f"{notice} The signal is stored until the function asks for it.", id
+    )

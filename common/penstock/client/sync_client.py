@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
-    """The `Client` with blocking methods, which take, return and raise the same. A client is safe to share between
+    """The `Client` with blocking methods. They have the same parameters, results and errors. A client is safe to share between
     threads. Create one for each process, after it has forked. Coroutines must use `Client` instead."""
 
     def __init__(self, settings: Settings | None = None, *, thread: LoopThread | None = None) -> None:

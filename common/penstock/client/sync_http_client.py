@@ -83,8 +83,8 @@ class SyncHttpWorkers(Part[HttpWorkers]):
 
 
 class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
-    """The `HttpClient` with blocking methods, which take, return and raise the same. A client is safe to share between
-    threads. Create one for each process, after it has forked. Coroutines must use `HttpClient` instead."""
+    """The `HttpClient` with blocking methods. They have the same parameters, results and errors. A client is safe to
+    share between threads. Create one for each process, after it has forked. Coroutines must use `HttpClient` instead."""
 
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None

@@ -18,7 +18,7 @@ class Workers:
         self._session = session
 
     async def all(self, *, fresh: bool = False) -> list[Process]:
-        """Return the executors and workers. With `fresh`, leave out the dead, and those with an overdue
+        """Return the executors and workers. With `fresh`, leave out dead processes, and processes with an overdue
         heartbeat."""
         return await workers.listed(self._session, fresh=fresh)
 

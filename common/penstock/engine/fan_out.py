@@ -152,14 +152,14 @@ def _render_items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
     place = f"task `{compiled.node.name}`, with_items"
     items = compiled.render["with_items"](names)
     if not isinstance(items, list | tuple):
-        hint = "Of a mapping take `| items | list`." if isinstance(items, dict) else None
+        hint = "For a mapping, write `| items | list`." if isinstance(items, dict) else None
         raise ExpressionError(f"{place}: it gives a {type(items).__name__}, not a list", hint=hint)
     size = compiled.node.step.batch_size
     batches: Sequence[Any] = (
         items if size is None else [items[n : n + size] for n in range(0, len(items), size)]
     )
     if len(batches) > MAX_ITEMS:
-        hint = "Give each execution several, with batch_size, or split the work between sub-workflows."
+        hint = "Give each execution several items with batch_size, or split the work between sub-workflows."
         raise ExpressionError(f"{place}: {len(batches):,} items are more than {MAX_ITEMS:,}", hint=hint)
     return list(batches)
 

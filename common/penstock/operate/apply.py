@@ -52,7 +52,7 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
     documents = definitions.documents()
     if generated := [d.ref for d in documents if is_generated(d.ref)]:
         raise DefinitionError(
-            f"{generated[0]} is a name that only Penstock gives", hint="Choose another name."
+            f"{generated[0]} is a name that only Penstock may give", hint="Choose another name."
         )
     if session.settings.known_routes:
         known_routes = [route.strip() for route in session.settings.known_routes.split(",")]

@@ -22,7 +22,7 @@ POLLED_TENANT = "public"
 
 async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
     """Encrypt the values of a tenant that are written from now on. Raises InvalidInput if the tenant is not a valid
-    name, and ConfigurationError without a master key. Raises Conflict if they are encrypted already, or if poll
+    name, and ConfigurationError without a master key. Raises Conflict if they are already encrypted, or if poll
     triggers run as this tenant. Raises NotAllowed for a role that does not own the tables."""
     check_tenant(tenant)
     keys = master_keys(session.settings)
@@ -30,7 +30,7 @@ async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
         number = await tenant_keys.next_number(tx, tenant)
         if tenant in await tenant_keys.encrypted_tenants(tx):
             raise Conflict(
-                f"the values of tenant {tenant} are encrypted already",
+                f"the values of tenant {tenant} are already encrypted",
                 hint=f"For a new key, run `penstock encryption rotate {tenant}`.",
             )
         if tenant == POLLED_TENANT and await tenant_keys.has_polls(tx):

@@ -29,7 +29,8 @@ def _own_version() -> tuple[int, ...]:
 
 
 async def listed(session: Session, *, fresh: bool = False) -> list[Process]:
-    """Return the executors and workers. With `fresh`, leave out the dead, and those with an overdue heartbeat."""
+    """Return the executors and workers. With `fresh`, leave out dead processes, and processes with an overdue
+    heartbeat."""
     rows = await processes.all(session)
     return [process for process in rows if not fresh or process.is_online(session.settings.stale_threshold)]
 

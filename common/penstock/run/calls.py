@@ -101,7 +101,7 @@ def with_costs(outcome: Outcome, run: Run) -> Outcome:
 
 def _exited(error: BaseException) -> Outcome:
     failure = TaskError.of(error)
-    message = f"a task that the function made raised {failure.type}({failure.message}): raise an exception there, or return"
+    message = f"a task of the function raised {failure.type}({failure.message}): let the task raise an exception or return"
     return Outcome.failed(replace(failure, message=message))
 
 

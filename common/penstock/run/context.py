@@ -219,7 +219,7 @@ class RunContext:
         on by itself, whatever becomes of this execution, which `penstock show` names as its starter.
 
         A second start with the same `key` returns the same execution. Pass a key in an action that may be retried.
-        `delay` (90, "5m") or `at` put off the start. Lists find it by its `labels`. `transactional` as in `publish`.
+        `delay` (90, "5m") or `at` delays the start. Lists find it by its `labels`. `transactional` as in `publish`.
         `debounce`, `debounce_key`, `at_most` and `keep` as in `Client.start`: all starts of a burst have one execution.
 
         Raises NotFound for an unknown action, InvalidInput for wrong parameters, Conflict if the parameters of the key
@@ -330,7 +330,7 @@ class RunContext:
         return answer
 
     async def callback(self) -> str:
-        """Return a signed address by which something outside completes this attempt, once. Pass it on, and then
+        """Return a signed address by which an outside system completes this attempt, once. Pass it on, and then
         `return later(...)`. An outcome that comes before that is kept.
 
         A POST of `{"result": ...}` completes the execution, and `{"error": "..."}` fails it. `{"progress": 0.4}` and

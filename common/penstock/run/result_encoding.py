@@ -65,7 +65,7 @@ def _within(encoded: bytes, limit: int, label: str = RESULT) -> bytes:
     if len(encoded) > limit:
         raise ResultNotStorable(
             f"{label} has {len(encoded):,} bytes; at most {limit:,} are stored",
-            hint="Set PENSTOCK_RESULT_STORE, and it is kept there; or raise PENSTOCK_PAYLOAD_CAP."
+            hint="Set PENSTOCK_RESULT_STORE to store it there, or raise PENSTOCK_PAYLOAD_CAP."
             if label is RESULT
             else "Pass on a reference, such as an id or the address of a file; or raise PENSTOCK_PAYLOAD_CAP.",
         )

@@ -91,7 +91,7 @@ def execution_failed(id: object, status: str, error: Any, failure: str | None = 
     failure = failure or headline(error)
     return ExecutionFailed(
         f"execution {id} ended as {status}" + (f": {failure}" if failure else ""),
-        hint=f"`penstock show {id}` tells what happened.",
+        hint=f"`penstock show {id}` shows its course.",
         execution_id=id,
         status=status,
     )

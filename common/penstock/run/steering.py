@@ -71,7 +71,7 @@ class AskInquiry(Steering):
     """Wait for a human's answer, without holding a worker. The answer becomes the result of this execution.
 
     With `resume` the action instead runs again from its start, and finds all its answers in `current().answers`.
-    `schema` is a JSON Schema for the answer. After `timeout` (90, "1d") `default` is the answer, or without one the
+    `schema` is a JSON Schema for the answer. After `timeout` (90, "1d") `default` is the answer; without a default the
     execution ends as `timeout`.
     """
 
@@ -98,7 +98,7 @@ class AskInquiry(Steering):
 
 
 class Later(Steering):
-    """Wait until something outside completes this execution, without holding a worker or a slot.
+    """Wait until an outside system completes this execution, without holding a worker or a slot.
 
     `id` is the id by which a webhook completes it (`completes`), unique in the tenant. Without one, only the address of
     `current().callback()` does. After `timeout` (90, "2d") the execution ends as `timeout`, and also if `heartbeat`

@@ -73,7 +73,7 @@ async def listen(settings: Settings, supervisor: Supervisor, metrics: Metrics, u
         # On a loopback address, a request for any other host name comes from a web page with a name that was pointed at
         # this port (DNS rebinding).
         if settings.host in LOOPBACK and host_name(name) not in (None, *LOOPBACK):
-            return _text(421, "this port answers to names of this machine alone")
+            return _text(421, "this port answers only to names of this machine")
         return await respond(path)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -20,7 +20,9 @@ MODULES = "penstock_modules"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
-        MODULES, "What tests of Penstock know: Python files or modules, folders of packs", type="linelist"
+        MODULES,
+        "The definitions for tests of Penstock: Python files or modules, folders of packs",
+        type="linelist",
     )
 
 

@@ -201,8 +201,9 @@ class Effects:
             return None
         if burst.options["keep"] != options["keep"]:
             raise Conflict(
-                f"execution {burst.execution.id} is that of the open burst, and was started in another way",
-                hint="Starts of one burst have the same keep, budget, bounds and timeouts. Give others another debounce_key.",
+                f"execution {burst.execution.id} belongs to the open burst, and this start has another keep",
+                hint="Starts of one burst have the same keep, budget, bounds and timeouts. Give other starts another "
+                "debounce_key.",
             )
         if options["keep"] == "last":
             burst.execution.call.parameters = parameters

@@ -49,7 +49,7 @@ class SentRequest:
 
     @cached_property
     def json(self) -> Any:
-        """Return the body as JSON. Raises orjson.JSONDecodeError for a body that is none."""
+        """Return the body as JSON. Raises orjson.JSONDecodeError for a body that is not JSON."""
         return orjson.loads(self.content)
 
 

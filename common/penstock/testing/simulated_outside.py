@@ -47,8 +47,9 @@ def note(world: World, effects: Effects, name: str, report: Report) -> None:
     for execution in waiting:
         if not effects.has_callback(execution, execution.attempt):
             raise Conflict(
-                f"{execution.call.ref} passed on no callback, and an id takes results and errors alone",
-                hint="Let the action pass on `await current().callback()`: only its address takes a progress or a heartbeat.",
+                f"{execution.call.ref} passed on no callback, and an id takes only results and errors",
+                hint="Let the action pass on `await current().callback()`: only the callback's address takes a progress or a "
+                "heartbeat.",
             )
     for execution in waiting:
         execution.take_report(execution.attempt, report)

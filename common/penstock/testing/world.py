@@ -268,7 +268,9 @@ class World:
                 self._ready.popleft()()
             elif not self.batches.call_next():
                 return
-        raise RuntimeError(f"after {MOST_STEPS:,} steps there is still something to do, and the clock stands")
+        raise RuntimeError(
+            f"after {MOST_STEPS:,} steps there is still work to do, and the simulated clock does not advance"
+        )
 
     def move_on(self, done: Callable[[], bool], until: datetime | None = None) -> None:
         """Move the clock from one timer to the next, until `done` is true, no timer is due, or `until` is reached."""
@@ -277,7 +279,7 @@ class World:
             if done() or not self.clock.fire_next(until):
                 return
             self.settle()
-        raise RuntimeError(f"after {MOST_TIMERS:,} timers there is still something due")
+        raise RuntimeError(f"after {MOST_TIMERS:,} timers there are still more timers due")
 
     def follow(self, execution: Execution) -> None:
         """Handle the end of an execution: drop its inquiries and waits, and notify its parent and the listeners."""
@@ -327,4 +329,4 @@ class World:
         if question.options.get("default") is not None:
             self.answer(question, question.options["default"])
         else:
-            question.execution.stop(TIMEOUT, "nobody answered its inquiry in time")
+            question.execution.stop(TIMEOUT, "its inquiry got no answer in time")

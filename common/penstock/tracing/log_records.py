@@ -63,7 +63,7 @@ class LogSender:
         if self._exporter.export(records) is not LogRecordExportResult.SUCCESS:
             raise ConnectionFailed(
                 "the collector has not taken the log records",
-                hint="Look whether OTEL_EXPORTER_OTLP_ENDPOINT is right and the collector takes logs; then send them again.",
+                hint="Check that OTEL_EXPORTER_OTLP_ENDPOINT is right and the collector accepts logs. Then send them again.",
             )
 
     def close(self) -> None:

@@ -95,7 +95,9 @@ class ActionChain:
                 self._tell(node.line, f"two tasks become {_task_name(name)}", "Rename one of them.")
             if name not in reached:
                 self._tell(
-                    node.line, f"{name}, to which nothing of the chain leads", "Take it out, or lead to it."
+                    node.line,
+                    f"{name}, to which no task of the chain leads",
+                    "Remove the task, or lead to it.",
                 )
             else:
                 visible = {task: shapes[task] for task in previous[name]}
@@ -204,8 +206,8 @@ class ActionChain:
         elif target_action.runner in RUNNER_TIMEOUTS:
             del inputs["timeout"]
             if timeout != _TO_DO:  # a missing value is reported in a line of its own
-                self._tell(line, f"the timeout of {name} is computed, or is none: {timeout}",
-                           "Write `timeout` of the task; that of the action counts until then.")  # fmt: skip
+                self._tell(line, f"the timeout of {name} is computed or null: {timeout}",
+                           "Write `timeout` of the task. Until then the action's timeout counts.")  # fmt: skip
 
     def _target(
         self, node: Node, key: str, name: str, chain: Mapping[str, Node], closing: set[tuple[str, str]]
@@ -238,7 +240,7 @@ class ActionChain:
             return cast_literal(value, kind) if isinstance(value, str) and mapped == value else mapped
         except NotMapped as reason:
             subject = " ".join(f"the expression {value}: {reason}".split())
-            self._tell(line, subject, f"Write it as an expression; it is `{otherwise}` until then.")
+            self._tell(line, subject, f"Write it as an expression. Until then it is `{otherwise}`.")
             return otherwise
 
     def _text(self, node: Node, key: str) -> str:
@@ -258,7 +260,7 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
     kinds = kind if isinstance(kind, list) else [kind]
     if value.kind == "secret":
         if kind is not None and "string" not in kinds:
-            raise NotMapped("a key of the store for what is not text")
+            raise NotMapped("a key of the store for a parameter that is not text")
         return mapped
     if "string" in kinds and value.kind != "str":
         return f"{{{{ {value.text} | string }}}}"
@@ -282,7 +284,7 @@ def block_text(value: str, names: Any, kind: Any) -> str:
     """Return a template for a text with Jinja blocks, for a parameter that is text. Raises NotMapped for a parameter of
     another type."""
     if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
-        raise NotMapped("a block of Jinja for what is not text")
+        raise NotMapped("a block of Jinja for a parameter that is not text")
     return jinja_text(value, names)
 
 
@@ -357,7 +359,7 @@ class _Names:
             if function in self.kept:
                 return Ours(f"{value.text}.result"), 0
             if function in self.failing:
-                raise NotMapped("the result of a task that failed, which has an `error` here and no result")
+                raise NotMapped("the result of a failed task, which has an `error` in Penstock and no result")
             if self.shapes[function] == PLAIN:
                 return value, 0
             raise NotMapped(f"the result of the workflow {function}")
@@ -367,7 +369,7 @@ class _Names:
             return key_of_store(self.surroundings, ".".join(steps)), len(steps)
         if self.place == "task" and [function, *steps] == ["action_context", "parent", "execution_id"]:
             return Ours("system.id", "str"), len(steps)
-        raise NotMapped(f"`{function}` has no equal here")
+        raise NotMapped(f"`{function}` has no equivalent in Penstock")
 
 
 def _before(successors: Mapping[str, list[str]], chain: Mapping[str, Node]) -> dict[str, set[str]]:

@@ -33,14 +33,19 @@ def keep_applicable(project: Project, report: Report) -> None:
             refused[section].add(name)
             _replace(project, section, name)
             file, line = report.places.get((section, name), ("IMPORT", 1))
-            report.gap(file, line, f"{section[:-1]} {name} is refused here: {message}", "Write it by hand.")
+            report.gap(
+                file, line, f"{section[:-1]} {name} is refused by Penstock: {message}", "Write it by hand."
+            )
             report.unmap(_kind(section, report), name)
             for kind, dependent, gap in report.dependents.get((section, name), ()):
                 report.gap(gap.file, gap.line, gap.what, gap.by_hand)
                 report.unmap(kind, dependent)
     for message in whole:
         report.gap(
-            "IMPORT", 1, f"the project is refused here: {message}", "Correct it: nothing applies before."
+            "IMPORT",
+            1,
+            f"Penstock refuses the project: {message}",
+            "Correct it first: until then nothing of the project can be applied.",
         )
     for section in _SECTIONS:
         kind = _kind(section, report)

@@ -49,8 +49,8 @@ def core_echo(message: str = "", **more) -> str:
     return message
 '''
 _ELSEWHERE = {
-    "queues": "Events and a limit do it: `penstock publish` for each item, a rule, and Limit(...) of its action.",
-    "caches": "Keep the data where it comes from; an action reads it.",
+    "queues": "Use events and a limit: `penstock publish` for each item, a rule, and Limit(...) of its action.",
+    "caches": "Keep the data in its source, and let an action read it.",
     "permission_sets": "Write roles of people: `penstock users`, `penstock tokens`.",
     "dashboards": "deploy/grafana has one, and the pages show the rest.",
     "runtimes": "A worker has the programs that its machine has.",
@@ -161,9 +161,9 @@ class AttunePack:
             inside = file.relative_to(self._folder)
             if not file.is_file() or file in self._read or file in ignored or "__pycache__" in inside.parts:
                 continue
-            by_hand = _ELSEWHERE.get(inside.parts[0], "See what it is for; nothing here reads it.")
+            by_hand = _ELSEWHERE.get(inside.parts[0], "See what it is for: Penstock does not read it.")
             self.report.found["other files"] += 1
-            self.report.gap(str(inside), 1, f"{inside} is not taken over", by_hand)
+            self.report.gap(str(inside), 1, f"{inside} is not imported", by_hand)
 
     def _manifest(self) -> None:
         keys = self._head
@@ -179,7 +179,7 @@ class AttunePack:
         for key in _PLACES:
             keys.refuse(key, "Write `labels` of each action, which workers carry.")
         if not keys.take_enabled():
-            keys.gap("enabled", "the pack is disabled", "Apply it once it is to run.")
+            keys.gap("enabled", "the pack is disabled", "Apply the pack once it should run.")
         keys.close()
 
     # -- triggers and sensors ------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class AttunePack:
             keys.gap(
                 "type",
                 f"trigger {name} of the type {kind}",
-                "A timer is a schedule; anything else publishes events.",
+                "Write a timer as a schedule; let any other source publish events.",
             )
         for key in ("parameters_schema", "param_schema", "parameters", "webhook_enabled"):
             keys.refuse(key, "A rule checks the payload with a condition in `when`.")
@@ -272,7 +272,7 @@ class AttunePack:
         head = _described(keys) | {"parameters": parameters_of(keys, is_of_workflow=bool(graph))}
         if not is_enabled:
             keys.gap("enabled", f"action {name} is disabled, and Attune fails each of its executions",
-                     "It fails here, too: write true once it should run, and import again.")  # fmt: skip
+                     "It also fails in Penstock: once it should run, write true and import again.")  # fmt: skip
             self.report.found["workflows" if graph else "actions"] += 1
             self.project.actions[name] = head | self.project.function(
                 name, stub(name, f"{name}, which is disabled")
@@ -303,8 +303,8 @@ class AttunePack:
         self.project.actions[name]["timeout"] = keys.take("timeout_seconds", _TIMEOUT_S)
         keys.refuse(
             "timeout",
-            f"Attune reads `timeout_seconds` alone, and this action has {self.project.actions[name]['timeout']} s in either: "
-            "write `timeout` of the action, if it is meant.",
+            f"Attune reads only `timeout_seconds`. In both systems this action has {self.project.actions[name]['timeout']} s: "
+            "if that is wrong, write `timeout` of the action.",
         )
         self.project.actions[name]["on_worker_loss"] = "fail"
         labels = keys.take("worker_selector", {})
@@ -314,7 +314,7 @@ class AttunePack:
             keys.refuse(key, "Write `labels`, which workers carry.")
         keys.describe("output", "output_schema")  # only described, since Attune checks no result against it
         for key in ("log_retention_policy", "log_retention_limit"):
-            keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS is for all.")
+            keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS holds for all logs.")
         keys.refuse(
             "default_execution_permission_set_refs",
             "Omit it: running code gets no credentials from Penstock.",
@@ -339,7 +339,7 @@ class AttunePack:
         elif not entry or not path.is_file() or not path.resolve().is_relative_to(self._folder.resolve()):
             why = f"whose entry point {entry} is not in the pack"
         elif (delivery, form) != ("stdin", "json"):
-            why = f"that is given its parameters as {form} by {delivery}"
+            why = f"that gets its parameters as {form} by {delivery}"
         elif output not in ("json", "text"):
             why = f"that gives {output}"
         if why is None:
@@ -348,13 +348,13 @@ class AttunePack:
                 keys.gap(
                     "entry_point",
                     f"{entry} of action {name} reads Attune's environment or its SDK",
-                    "Have it read its parameters as JSON from standard input, and print its result.",
+                    "Let it read its parameters as JSON from standard input, and print its result.",
                 )
             return {"command": [_RUN[runner], f"programs/{entry}"], "options": {"output": output}}
         keys.gap(
             "runner_type",
             f"action {name} {why}",
-            f"Have a program read JSON from standard input, or write the function {name} of {self.project.module}.py.",
+            f"Let a program read JSON from standard input, or write the function {name} of {self.project.module}.py.",
         )
         return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
 
@@ -439,7 +439,7 @@ class AttunePack:
             keys.gap(
                 "action_params",
                 f"action_params of rule {name}: {error}",
-                "Write the value; until then the rule is disabled.",
+                "Write the value. Until then the rule is disabled.",
             )
             params, enabled = {}, False
         self._action_of(action, file)
@@ -456,7 +456,7 @@ class AttunePack:
                 keys.gap(
                     "trigger_params",
                     f"trigger_params of rule {name}",
-                    "Write what its source is to look for.",
+                    "Write them into the event's source.",
                 )
             pack, _, word = trigger.rpartition(".")
             if pack not in ("", self._theirs):
@@ -501,7 +501,7 @@ class AttunePack:
             if not conditions:
                 return None, True
             if isinstance(conditions, str):
-                raise NotMapped("a bare text, with which the rule never matches there")
+                raise NotMapped("a bare text, with which the rule never matches in Attune")
             if isinstance(conditions, Mapping):
                 if conditions.keys() != {"expression"}:
                     raise NotMapped(", ".join(map(str, conditions)))
@@ -511,7 +511,7 @@ class AttunePack:
             keys.gap(
                 "conditions",
                 f"conditions of {keys.subject}: {error}",
-                "Write `when`; until then the rule is disabled.",
+                "Write `when`. Until then the rule is disabled.",
             )
             return None, False
 
@@ -525,38 +525,38 @@ class AttunePack:
         limit: dict[str, Any] = _described(keys)
         action = keys.take_text("action_ref")
         keys.take("pack_ref")
-        keys.refuse("scope", "Attune reads `action_ref` alone: write it, if the policy is for one action.")
+        keys.refuse("scope", "Attune reads only `action_ref`: if the policy is for one action, write it.")
         limit["scope"] = self._ref(action)
         if not action:
             keys.gap(
                 "pack_ref" if source.get("pack_ref") else "ref",
                 f"policy {name} is for each action of the pack that has no policy of its own",
-                "There each action has the limit for itself: write one for each of them.",
+                "In Attune each action has its own limit: write a limit for each action.",
             )
             is_in_force = False
         elif limit["scope"].rpartition(".")[2] in self._workflow_names:
             keys.gap(
                 "action_ref",
-                f"policy {name} is for {action}, a workflow, for which Attune enforces no policy",
-                "Write the limit, if it is meant.",
+                f"policy {name} is for the workflow {action}, and Attune enforces no policy for workflows",
+                "If the workflow should have the limit, write it.",
             )
             is_in_force = False
         elif limit["scope"].rpartition(".")[2] not in self.project.actions:
             keys.gap(
                 "action_ref",
                 f"policy {name} is for {action}, which is not in the pack",
-                "Write it where that action is.",
+                "Write it in the pack of that action.",
             )
             is_in_force = False
         if limit["scope"] in self._limited and is_in_force:
             keys.gap(
                 "action_ref",
-                f"policy {name} is for what {self._limited[limit['scope']]} limits, too",
-                "There one of them holds alone, here both do: leave one out.",
+                f"policy {name} has the same scope as {self._limited[limit['scope']]}",
+                "Attune applies only one of them, Penstock both: leave one out.",
             )
         if is_in_force:
             self._limited.setdefault(limit["scope"], name)
-        keys.refuse("priority", "Here all limits of an execution hold at once.")
+        keys.refuse("priority", "In Penstock all limits of an execution hold at once.")
         concurrency = TakenKeys(
             self.report, file, keys.take("concurrency", {}), f"concurrency of policy {name}"
         )
@@ -565,7 +565,7 @@ class AttunePack:
             keys.gap(
                 "concurrency",
                 f"concurrency of policy {name}, with the limit {maximum!r} and the method {method!r}",
-                "Attune loads no such policy: it asks for a number above 0 and a method. Write both, if they are meant.",
+                "Attune loads no such policy: it requires a number above 0 and a method. If a limit is intended, write both.",
             )
             is_in_force = False
         elif maximum is not None:
@@ -592,7 +592,7 @@ class AttunePack:
             keys.gap(
                 "rate_limit",
                 f"rate_limit of policy {name}, of {count!r} executions in {window!r} seconds",
-                "Attune loads no such policy: it asks for two numbers above 0. Write both, if they are meant.",
+                "Attune loads no such policy: it requires two numbers above 0. If a limit is intended, write both.",
             )
             is_in_force = False
         elif count is not None:
@@ -600,13 +600,15 @@ class AttunePack:
             rate.gap(
                 "max_executions",
                 f"rate of policy {name}",
-                "What is beyond it waits here: see whether that is right.",
+                "In Penstock executions above the rate wait: check that this is right.",
             )
         rate.close()
-        keys.refuse("quotas", "Write a limit with `max` for what runs at once; a total is not limited here.")
+        keys.refuse(
+            "quotas", "Write a limit with `max` for concurrent executions: Penstock does not limit a total."
+        )
         keys.close()
         if not is_in_force:
-            keys.gap("enabled", f"policy {name} is not in force", "It was left out.")
+            keys.gap("enabled", f"policy {name} is not in force", "The import omits it.")
         elif "max" in limit or "rate" in limit:
             self.project.limits[name] = limit
         self._count("policies", name, gaps_before)
@@ -689,7 +691,7 @@ def _equal(field: str, expected: Any, value: str, *, is_negated: bool) -> str:
     if isinstance(expected, str) or expected is None:
         return f"({field} {'!=' if is_negated else '=='} {value})"
     if isinstance(expected, list):
-        raise NotMapped(f"a comparison with {expected}, whose numbers and truth values Attune tells apart")
+        raise NotMapped(f"a comparison with {expected}, whose numbers and truth values differ in Attune")
     kind = "boolean" if isinstance(expected, bool) else "integer" if isinstance(expected, int) else "float"
     equal = f"{field} is {kind} and {field} == {value}"
     return f"(not ({equal}))" if is_negated else f"({equal})"

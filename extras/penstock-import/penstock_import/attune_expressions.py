@@ -130,7 +130,7 @@ class AttuneExpressions:
         match tree.body:
             case [nodes.Output(nodes=[node])] if not isinstance(node, nodes.TemplateData):
                 if paths_only and not isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem):
-                    raise NotMapped(f"`{text.strip()}`, of which Attune renders paths alone")
+                    raise NotMapped(f"`{text.strip()}`, of which Attune renders only paths")
                 return self._of(node)
         raise NotMapped(text.strip())
 
@@ -235,11 +235,11 @@ class AttuneExpressions:
         if base == "result" and self._own in self._lists:
             raise NotMapped("result() of a task with items")
         if base == "result" and self._after_failure:
-            raise NotMapped("the result of a task that failed, which has an `error` here and no result")
+            raise NotMapped("the result of a failed task, which has an `error` in Penstock and no result")
         if steps[:1] == ["data"]:
             return Ours(base + "".join(_step(step) for step in steps[1:]))
         if not steps:
-            raise NotMapped("a result as a whole, which has `data`, `stdout` and more there")
+            raise NotMapped("a whole result, which has `data`, `stdout` and more in Attune")
         if steps[0] in _METADATA:
             raise NotMapped(f"`{steps[0]}` of a result, which only Attune has")
         return Ours(base + "".join(_step(step) for step in steps))

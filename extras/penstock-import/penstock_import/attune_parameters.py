@@ -29,8 +29,9 @@ def parameters_of(keys: TakenKeys, *, is_of_workflow: bool = False) -> dict[str,
         if defaults := [name for name, about in flat.items() if about.get("default") is not None]:
             keys.gap(
                 "parameters",
-                f"the defaults of {', '.join(defaults)} of {keys.subject}, which are in a JSON Schema: Attune fills in none",
-                "List the parameters one by one, each with its default, if they are meant.",
+                f"the defaults of {', '.join(defaults)} of {keys.subject}, which are in a JSON Schema, from which Attune "
+                "fills in no defaults",
+                "If the defaults are needed, list the parameters one by one, each with its default.",
             )
             flat = {
                 name: {key: value for key, value in about.items() if key != "default"}

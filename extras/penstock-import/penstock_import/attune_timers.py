@@ -70,10 +70,12 @@ def _interval(times: Mapping[str, Any]) -> dict[str, Any]:
 def _cron(times: Mapping[str, Any]) -> dict[str, Any]:
     _only(times, "expression", "timezone")
     if times.get("timezone", "UTC") != "UTC":
-        raise NotMapped(f"the zone {times['timezone']}, which Attune leaves out of account and reads UTC")
+        raise NotMapped(f"the zone {times['timezone']}, which Attune ignores in favour of UTC")
     fields = str(times.get("expression")).split()
     if len(fields) == 5:
-        raise NotMapped("an expression of five fields, which Attune refuses: it asks for seconds in front")
+        raise NotMapped(
+            "an expression of five fields, which Attune refuses: it requires a field of seconds at the start"
+        )
     if len(fields) != len(_FIELDS):
         raise NotMapped(f"the expression {times.get('expression')}")
     numbers = {name: _numbers(name, text) for name, text in zip(_FIELDS, fields, strict=True)}

@@ -64,14 +64,14 @@ class Order:
                     graph.is_certain(source) and graph.always_leads_to(source, name) for source in sources
                 ):
                     yield (
-                        f"{name} joins branches that may go another way: Attune counts a task that has ended, "
-                        "wherever it led",
-                        "Here only those count that lead to it: say with `when` what should happen.",
+                        f"{name} joins branches that may lead elsewhere: Attune counts each ended task, "
+                        "wherever it leads",
+                        "Penstock counts only tasks that lead to it: say with `when` what should happen.",
                     )
                 elif any(edge.guard.outcome != SUCCESS for edge in into):
                     yield (
-                        f"{name} joins a branch that leads to it after a failure, too: Attune does not count a task that failed",
-                        "There the workflow stands still, here it goes on: say with `when` what should happen.",
+                        f"{name} also joins a branch that leads to it after a failure: Attune does not count failed tasks",
+                        "In Attune the workflow stands still, in Penstock it goes on: say with `when` what should happen.",
                     )
             elif any(
                 first.source != second.source and not graph.is_exclusive(first, second)
@@ -79,7 +79,7 @@ class Order:
             ):
                 yield (
                     f"{name} may be reached several times and has no join: Attune may run it again",
-                    "Here it runs once, after the first. Write `join`, or a task for each.",
+                    "In Penstock it runs once, after the first transition. Write `join`, or a task for each transition.",
                 )
         yield from self._of_variables(graph)
 
@@ -89,15 +89,15 @@ class Order:
             for first, second in combinations(writers, 2):
                 if graph.are_concurrent(first, second):
                     yield (
-                        f"{first} and {second} run side by side and publish {variable}: the later one wins in Attune",
-                        "Here the later one in the order of the workflow wins: publish under two names.",
+                        f"{first} and {second} run side by side and publish {variable}: in Attune the later publish wins",
+                        "In Penstock the later task in the workflow's order wins: publish under two names.",
                     )
             for reader, variables in self.readers.items():
                 for writer in writers:
                     if variable in variables and writer != reader and graph.are_concurrent(writer, reader):
                         yield (
                             f"{reader} reads {variable}, which {writer} may publish at the same time",
-                            "Here a task sees what the tasks before it published: have it come after.",
+                            "In Penstock a task sees only values that tasks before it published: let it come after that task.",
                         )
 
 

@@ -131,7 +131,7 @@ class AttuneWorkflow:
         if len(entry["tasks"]) < len(tasks if isinstance(tasks, list) else [1]):
             keys.gap(
                 "tasks",
-                f"tasks of workflow {self.name} that are not a mappings, or have one name",
+                f"tasks of workflow {self.name} that are not mappings or share a name",
                 "Write them anew.",
             )
         self._cut_circles(entry)
@@ -141,9 +141,7 @@ class AttuneWorkflow:
         }
         led_to = {target for targets in ways.values() for target in targets}
         for name in sorted(self._order.joins.keys() - led_to):
-            keys.gap(
-                "tasks", f"join of {name}, to which nothing leads", "It starts at once: take `join` out."
-            )
+            keys.gap("tasks", f"join of {name}, to which nothing leads", "It starts at once: remove `join`.")
             del self._order.joins[name], entry["tasks"][name]["join"]
         for subject, by_hand in self._order.gaps(ways):
             keys.gap("tasks", subject, by_hand)
@@ -167,7 +165,7 @@ class AttuneWorkflow:
             broken.append("its type")
         for key, by_hand in (
             ("wait_for", ASK),
-            ("iterate_cache", "Let a task read what there is, and write `with_items` over its result."),
+            ("iterate_cache", "Let a task read the items, and write `with_items` over its result."),
             ("when", "Write it in `next` of the tasks before it."),
             ("tasks", "Write tasks that come after the same task."),
         ):
@@ -179,7 +177,7 @@ class AttuneWorkflow:
             ("worker_selector", "Write `labels` of its action, which workers carry."),
             ("worker_tolerations", "Write `labels` of its action, which workers carry."),
             ("worker_affinity", "Write `labels` of its action, which workers carry."),
-            ("trace_tag", "Traces are named by actions: leave it out."),
+            ("trace_tag", "Leave it out: Penstock names traces after actions."),
         ):
             keys.refuse(key, by_hand)
         if repeated is not None:
@@ -190,11 +188,11 @@ class AttuneWorkflow:
             if (size := keys.take("batch_size")) not in (None, 1):
                 task["batch_size"] = size
         else:
-            keys.refuse("concurrency", "It goes with with_items.")
-            keys.refuse("batch_size", "It goes with with_items.")
+            keys.refuse("concurrency", "It has an effect only beside with_items.")
+            keys.refuse("batch_size", "It has an effect only beside with_items.")
         task["input"] = self._one(keys, "input", inputs, names, broken)
         keys.refuse(
-            "delay", "Attune's scheduler does not read it: write `delay` of the task, if it is meant."
+            "delay", "Attune's scheduler does not read it: if the task should wait, write its `delay`."
         )
         timeout = keys.take("timeout")
         if isinstance(timeout, int | float) and not isinstance(timeout, bool):
@@ -212,8 +210,8 @@ class AttuneWorkflow:
             if repeated is not None:
                 keys.gap(
                     "with_items",
-                    f"the transitions of {keys.subject}, which runs for each item: Attune takes them by the item that ended last",
-                    "Here one item that failed makes the task fail: say with `when` what should follow.",
+                    f"the transitions of {keys.subject}, which runs for each item: in Attune the last ended item decides",
+                    "In Penstock one failed item makes the task fail: say with `when` what should follow.",
                 )
         keys.close()
         if broken:
@@ -251,7 +249,7 @@ class AttuneWorkflow:
                         way.keys.gap(
                             "publish",
                             f"task {name} publishes after a failure and leads nowhere",
-                            "Attune fails the workflow then: lead to a task that reads it, or leave it out.",
+                            "Attune then fails the workflow: lead to a task that reads the value, or remove the transition.",
                         )
                     continue
                 mapped: dict[str, Any] = {"when": condition}
@@ -264,8 +262,9 @@ class AttuneWorkflow:
                 if len(mapped) > 1:
                     yield mapped
             for variable in sorted(read & earlier):
-                way.keys.gap("when", f"a transition of task {name} reads {variable}, which an earlier one publishes",
-                             "There it sees that value, here the one before: compare with what is published.")  # fmt: skip
+                way.keys.gap("when", f"a transition of task {name} reads {variable}, which an earlier transition publishes",
+                             "In Attune it sees the new value, in Penstock the previous one: use the published expression in "
+                             "the condition.")  # fmt: skip
             earlier |= way.published.keys()
 
     def _when(
@@ -277,7 +276,7 @@ class AttuneWorkflow:
         try:
             ours = names.condition(way.when)
         except NotMapped as error:
-            hint = "Write the condition; until then it never holds."
+            hint = "Write the condition. Until then it never holds."
             _name_once(way, told_reasons, "when", f"`when` of {way.keys.subject}", error, hint)
             return "false"
         if failed and not outcome and ours not in OUTCOMES.values():
@@ -290,7 +289,7 @@ class AttuneWorkflow:
             try:
                 published[variable] = names.template(value)
             except NotMapped as error:
-                hint = "Write the expression; it is null until then."
+                hint = "Write the expression. Until then it is null."
                 subject = f"publish {variable} of {way.keys.subject}"
                 _name_once(way, told_reasons, "publish", subject, error, hint)
                 published[variable] = None
@@ -312,8 +311,8 @@ class AttuneWorkflow:
             if older or published:
                 keys.gap(
                     "next",
-                    f"what task {name} says beside `next`, which Attune leaves out of account",
-                    "Take it out, or write it into `next`.",
+                    f"the keys of task {name} beside `next`, which Attune ignores",
+                    "Remove them, or write them into `next`.",
                 )
             return transitions
         if published:
@@ -355,8 +354,8 @@ class AttuneWorkflow:
             if way.take("default") is True:
                 way.gap(
                     "default",
-                    f"the default branch of the decision of task {name}, which Attune takes as any other",
-                    "Say in `when` that no other branch holds, if that is meant.",
+                    f"the default branch of the decision of task {name}, which Attune treats like any other branch",
+                    "If it should run only when no other branch does, say so in `when`.",
                 )
             way.close()
         return transitions
@@ -366,7 +365,7 @@ class AttuneWorkflow:
         count, delay, longest = keys.take("count", 0), keys.take("delay", 0), keys.take("max_delay")
         backoff = keys.take("backoff", "constant")
         keys.refuse(
-            "on_error", "Attune tries again after every error, too: write `retry_on` with types of errors."
+            "on_error", "Attune also retries after every error: write `retry_on` with the types of errors."
         )
         keys.close()
         for key, number in (("count", count), ("delay", delay), ("max_delay", longest)):
@@ -417,7 +416,7 @@ class AttuneWorkflow:
             return inputs
         if schema is None:
             keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow",
-                     "Pass those that the action takes, in `input`.")  # fmt: skip
+                     "Pass the parameters of the action in `input`.")  # fmt: skip
             return inputs
         if undeclared := sorted(own.keys() - schema.keys()):
             keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow, "
@@ -426,7 +425,7 @@ class AttuneWorkflow:
         for name in own.keys() & schema.keys():
             if own[name].get("default") not in (None, defaults[name]):
                 keys.gap("input", f"{keys.subject} has no input: Attune gives it {name} of the workflow, without its default",
-                         "Pass it in `input`.")  # fmt: skip
+                         "Pass the parameter in `input`.")  # fmt: skip
             else:
                 ours = self._names.get(f"parameters.{name}", member("parameters", name))
                 passed[name] = with_default(f"{{{{ {ours} }}}}", defaults[name])
@@ -439,7 +438,7 @@ class AttuneWorkflow:
             mapped = mapping.template(value)
         except NotMapped as error:
             keys.gap(
-                key, f"{key} of {keys.subject}: {error}", "Write the expression; until then the task fails."
+                key, f"{key} of {keys.subject}: {error}", "Write the expression. Until then the task fails."
             )
             broken.append(key)
             return {}
@@ -460,7 +459,7 @@ class AttuneWorkflow:
             try:
                 text = names.template(value)
             except NotMapped as error:
-                hint = "Write the expression; it is null until then."
+                hint = "Write the expression. Until then it is null."
                 keys.gap("output_map", f"the output {key} of {keys.subject}: {error}", hint)
                 mapped[key] = None
                 continue
@@ -472,12 +471,12 @@ class AttuneWorkflow:
                 mapped[key] = f"{{{{ ({text[3:-3]} | default(none)) }}}}"
                 keys.gap(
                     "output_map",
-                    f"the output {key}, {value}: Attune leaves it out if it has no value",
+                    f"the output {key}, {value}: Attune omits it if it has no value",
                     NULL_HERE,
                 )
             else:
-                keys.gap("output_map", f"the output {key}, {value}: Attune leaves it out if it fails",
-                         "Here the workflow fails then: have each way publish what it reads.")  # fmt: skip
+                keys.gap("output_map", f"the output {key}, {value}: Attune omits it if it fails",
+                         "In Penstock the workflow then fails: let each branch publish the values that it reads.")  # fmt: skip
         return mapped
 
     def _cut_circles(self, entry: dict[str, Any]) -> None:
@@ -491,7 +490,7 @@ class AttuneWorkflow:
             for way in tasks[name].get("next", []):
                 for target in list(way.get("do", [])):
                     if target not in tasks or target in path:
-                        why = "leads back" if target in tasks else "leads to a task that is not there"
+                        why = "leads back" if target in tasks else "leads to a missing task"
                         self._keys.gap(
                             "tasks",
                             f"task {name} of workflow {self.name} {why}: {target}",

@@ -121,8 +121,8 @@ from penstock_import.wanted_text import NotMapped
 
 _MAX_SHOWN = 160
 _UNREAD = (
-    "It is left out, since no `config_from_object` of the application takes this name: Celery reads none up to 5.6, and 5.7 "
-    "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
+    "The import omits it, since no `config_from_object` of the application takes this name: Celery reads none up to 5.6, and 5.7 "
+    "reads old names beside a namespace. If it is in force, write it into the actions, or as a schedule."
 )
 _MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
 _WITHOUT_SETTINGS = stdlib_module_names | {
@@ -252,7 +252,7 @@ class CeleryProject:
                     name,
                     getattr(error, "lineno", None) or 1,
                     f"{name} is not Python that version {version_info.major}.{version_info.minor} reads: {error}",
-                    "It is of a newer or a much older Python, or has a mistake: import with the Python that it is written for.",
+                    "It is for a newer or a much older Python, or has a mistake: import with the Python that it is written for.",
                 )
             except OSError as error:
                 self.report.gap(
@@ -289,7 +289,7 @@ class CeleryProject:
         for name, statement in _foreign_settings(trees, self._config, self._package):
             self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
                       "Any setting for all tasks may be among them (acks_late, time_limit, queue, rate_limit, timezone): "
-                      "look there, and write them of the actions.")  # fmt: skip
+                      "look there, and write them into the actions.")  # fmt: skip
         self._applications = Applications(trees)
         self._errors = ErrorNames(trees)
         self._trees = trees
@@ -297,11 +297,11 @@ class CeleryProject:
         for name, tree in self._relevant.items():
             for method in self._applications.own_decorators(tree):
                 self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
-                          "See what options it gives, and write them of the actions.")  # fmt: skip
+                          "See which options it gives, and write them into the actions.")  # fmt: skip
             for class_, part in self._applications.own_parts(tree):
                 text = ast.unparse(part).partition("\n")[0]
                 self._gap(file=name, node=part, subject=f"{text} of {class_}, a class of applications",
-                          by_hand="See what it changes of tasks and settings, and write it of the actions.")  # fmt: skip
+                          by_hand="See what it changes in tasks and settings, and write that into the actions.")  # fmt: skip
             for call, path in self._applications.foreign(tree):
                 origin = (
                     f"which the function {path} makes"
@@ -309,7 +309,7 @@ class CeleryProject:
                     else f"whose class {path} is in no file"
                 )
                 self._gap(name, call, f"the application {ast.unparse(call)}, {origin}",
-                          "It may make tasks in its own way, and read other settings: look there, and write what it does of "
+                          "It may make tasks in its own way, and read other settings: look there, and write its effects into "
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
         stems = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in trees}
@@ -342,7 +342,7 @@ class CeleryProject:
                         and may_make_task(other, imported)
                     ):
                         self._gap(name, other, f"the decorator {ast.unparse(other)} of {node.name}, which may make a task",
-                                  "Write an action for it if it does, with the options that the decorator gives.")  # fmt: skip
+                                  "If it does, write an action with the options that the decorator gives.")  # fmt: skip
         self._tell_classes()
         self._follow_values()
         settings = CelerySettings(trees, self._gap, self._unread)
@@ -395,8 +395,8 @@ class CeleryProject:
         places = _without_alternatives(places, self._trees)
         for file, call in places if len(places) > 1 else ():
             self._gap(file, call, f"the application {ast.unparse(call)}, one of {len(places)}",
-                      "What one says of all tasks is imported for the tasks of all: import the folder of each by itself if they "
-                      "are different ones.")  # fmt: skip
+                      "The settings of each application are imported for all tasks: if the applications differ, import "
+                      "the folder of each by itself.")  # fmt: skip
         return len(places) > 1
 
     def _tell_sources(self, sources: Sources) -> None:
@@ -406,7 +406,7 @@ class CeleryProject:
             self._take(place.func if isinstance(place, ast.Call) and called(place) != "Celery" else place)
             source = text or ast.unparse(place)
             self._gap(file, place, f"the settings that an application takes from {source}, not proven to be one of the modules",
-                      "All plain names of settings in the sources are mapped or named, and schedules in a zone are disabled: see "
+                      "All plain names of settings in the sources are mapped or named. Schedules in a zone are disabled: see "
                       "which are in force, and what else it gives.")  # fmt: skip
         for file, node, path in sources.missing:
             self._gap(file, node, f"the settings of Django of {path}, which is in no file that was read",
@@ -452,7 +452,8 @@ class CeleryProject:
             text = file.read_text(errors="replace")
             if (task := _OF_TESTS.search(text)) is not None:
                 line = text.count("\n", 0, task.start()) + 1
-                self.report.gap(str(file.relative_to(self._folder)), line, f"{file.name} is not read, since it is one of tests",
+                self.report.gap(str(file.relative_to(self._folder)), line, f"{file.name} is not read, since it is a file of "
+                                                                           "tests",
                                 "Import it by itself if something runs its tasks.")  # fmt: skip
 
     # -- tasks ----------------------------------------------------------------------------------------------------
@@ -478,7 +479,7 @@ class CeleryProject:
                 file,
                 decorator,
                 f"the decorator {ast.unparse(decorator)} of {node.name}, which makes a task in its own way",
-                "See what options it gives, and write them of the action.",
+                "See which options it gives, and write them into the action.",
             )
         words = decorator.keywords if isinstance(decorator, ast.Call) else []
         keywords = {keyword.arg or "**options": keyword.value for keyword in words}
@@ -488,7 +489,8 @@ class CeleryProject:
         if bound is None:
             signature.names.clear()  # it is unknown which argument is the first parameter
             self._gap(file, keywords.get("bind", decorator), f"bind of {node.name} is computed",
-                      "Its first parameter is left out, as that of a bound task: write it of the action otherwise.")  # fmt: skip
+                      "The import omits its first parameter, as for a bound task: if the task is not bound, write the "
+                      "parameter into the action.")  # fmt: skip
         action = self.project.function(name, _stub(name, node, file, signature))
         if signature.schema is not None:
             action["parameters"] = signature.schema
@@ -538,12 +540,12 @@ class CeleryProject:
                 file,
                 supplied,
                 f"the name of {node.name} is computed",
-                "See that schedules and routes find it.",
+                "Check that schedules and routes name it correctly.",
             )
             self._has_computed_names = True
         if celery_name in self._refs:
             self._gap(file, node, f"the name {celery_name} of {node.name}, which another task has",
-                      "Celery keeps one of them, as a rule the first that it imports: take the other one out.")  # fmt: skip
+                      "Celery keeps only one of them, usually the first imported: remove the other task.")  # fmt: skip
         self._refs.setdefault(celery_name, name)
         if named is not None:
             self._fixed.add(name)
@@ -560,19 +562,19 @@ class CeleryProject:
                   f"{self.project.name}.{name}.")  # fmt: skip
         if (condition := condition_of(self._trees[file], node)) is not None:
             self._gap(file, node, f"the task {node.name}, which exists {condition}",
-                      "It is imported as if it always existed: take it out if it does not.")  # fmt: skip
+                      "It is imported as if it always existed: if it does not, remove it.")  # fmt: skip
         for other in node.decorator_list:
             if other is not decorator:
                 self._gap(file, other, f"the decorator {ast.unparse(other)} of {node.name}",
-                          "Move what it does with the code, or write it of the action.")  # fmt: skip
+                          "Move its effect with the code, or write it into the action.")  # fmt: skip
         arguments = [*node.args.posonlyargs, *node.args.args][int(is_bound) :]
         required = len(arguments) > len(node.args.defaults) or None in node.args.kw_defaults
         if node.args.kwarg is not None and node.args.vararg is None and required:
             self._gap(file, node, f"the parameters of {node.name} beside **{node.args.kwarg.arg}",
-                      "Any parameters are accepted here: have the function refuse a call that lacks one.")  # fmt: skip
+                      "Penstock accepts any parameters: let the function refuse a call that lacks a required one.")  # fmt: skip
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
-                      "Parameters have names: take a list as one of them.")  # fmt: skip
+                      "Parameters have names: take a list as a named parameter.")  # fmt: skip
 
     def _tell_classes(self) -> None:
         """Record a gap for each task that is an object of a class, and for each option that its class gives."""
@@ -589,7 +591,7 @@ class CeleryProject:
                     task.file,
                     value,
                     f"{option} of the task {name}: {text_of(value)}",
-                    "Write it of the action.",
+                    "Write it into the action.",
                 )
 
     def _is_bound(
@@ -622,7 +624,8 @@ class CeleryProject:
                     # `None` in an annotation removes the value that the task has.
                     if f"{name}.{option}" in self._named:
                         self._gap(file, value, f"{option}=None of {theirs}, beside another value of {name}",
-                                  "Celery takes that of the setting for all then: write it of the action.")  # fmt: skip
+                                  "Celery then takes the value of the setting for all tasks: write that value into the "
+                                  "action.")  # fmt: skip
                     continue
                 if option == "time_limit":
                     _bound(action, _limit(value, self._constants))
@@ -657,7 +660,7 @@ class CeleryProject:
             literal(value, self._constants)
         except NotLiteral:
             return "is computed"
-        return "is not a value that is mapped"
+        return "has a value that the import does not map"
 
     def _reject(self, name: str, is_rejecting: bool) -> None:
         self._rejecting = self._rejecting | {name} if is_rejecting else self._rejecting - {name}
@@ -676,7 +679,7 @@ class CeleryProject:
                     for target in targets:
                         if isinstance(target, ast.Name) and target.id in TASK_OPTIONS | RETRY_OPTIONS:
                             self._gap(file, part, f"{target.id} of the class {name}, the base of {theirs}",
-                                      "Write it of the action, unless the task says another value itself.")  # fmt: skip
+                                      "If the task itself sets no other value, write it into the action.")  # fmt: skip
             names.add(name)
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
@@ -685,7 +688,8 @@ class CeleryProject:
         if limit is None:
             return
         action["limits"] = [limit]
-        self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
+        self._gap(file, value, f"rate_limit of {theirs} counts for each worker in Celery, and for all workers together in "
+                               "Penstock",
                   "Divide its `seconds` by the number of workers.")  # fmt: skip
 
     def _has_no_rates(self) -> bool:
@@ -746,8 +750,8 @@ class CeleryProject:
             if other := next((pair for pair in keys if pair[1] not in (None, decided)), None):
                 file, node = by_key[decided]
                 _, other_key = other[1] or decided
-                self._gap(file, node, f"the route of {decided[1]} for {name}, which {other_key} is for if its name is {other[0]}",
-                          "The first one is imported: see by which name the application imports it.")  # fmt: skip
+                self._gap(file, node, f"the route of {decided[1]} for {name}, although {other_key} would fit its name {other[0]}",
+                          "The first route is imported: see by which name the application imports the task.")  # fmt: skip
         for place, (file, node) in by_key.items():
             self._route(file, str(place[1]), node, fitting[place])
         for number, routes in enumerate(maps):
@@ -755,7 +759,7 @@ class CeleryProject:
                 last_file, last = by_key[number, key]
                 if (last_file, last) != (file, node):
                     self._gap(file, node, f"the route of {key}, which stands again at {last_file}:{last.lineno}",
-                              "The later one is imported: see which one counts.")  # fmt: skip
+                              "The later route is imported: see which route counts.")  # fmt: skip
 
     def _route(self, file: str, key: str, node: ast.expr, fitting: list[str]) -> None:
         self.report.found["routes"] += 1
@@ -765,7 +769,7 @@ class CeleryProject:
             value = None
         queue = value.get("queue") if isinstance(value, dict) else value
         if not isinstance(queue, str) or not queue or not fitting:
-            self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
+            self._gap(file, node, f"the route of {key}", "Write `route` into each action that needs it.")
             return
         previous = len(self.report.gaps)
         told = {"queue", "delivery_mode"}  # each execution is stored, whatever the mode of delivery is there
@@ -822,7 +826,7 @@ class CeleryProject:
                 for action in self.project.actions:
                     self.report.unmap("tasks", action)
                 self._gap(file, value, f"{setting} of one application, imported for the tasks of all",
-                          "Write it of the actions of this application alone.")  # fmt: skip
+                          "Write it only into the actions of this application.")  # fmt: skip
             for _, use, value in places:
                 self._take(use)
                 self._take(value)
@@ -907,7 +911,7 @@ class CeleryProject:
         simple = {option: value for option, value in supplied.items() if option not in RETRY_OPTIONS}
         for option in sorted(supplied.keys() - simple.keys()):
             self._gap(file, supplied[option], f"{option} of the annotation of {key}",
-                      f"Write `retry` of the action: it is {ast.unparse(supplied[option])} there.")  # fmt: skip
+                      f"Write `retry` of the action: in Celery it is {ast.unparse(supplied[option])}.")  # fmt: skip
         for name in names:
             self._options(file, f"the annotation of {key}", name, simple)
 
@@ -921,7 +925,7 @@ class CeleryProject:
                 file, line = self.report.places[("actions", name)]
                 self.report.unmap("tasks", name)
                 self.report.gap(file, line, f"reject_on_worker_lost of {name}, which has a process of its own",
-                                "A process that dies fails its attempt here: name ProcessDied in `retry_on`.")  # fmt: skip
+                                "In Penstock a process that dies fails its attempt: name ProcessDied in `retry_on`.")  # fmt: skip
 
     def _tell_retried_timeouts(self) -> None:
         """Record a gap for each task that Penstock would retry after a timeout, and Celery would not."""
@@ -931,8 +935,8 @@ class CeleryProject:
                 self._gap(
                     file,
                     node,
-                    f"the retries of {name} after TimeoutError, which an attempt over its time limit is here",
-                    "Celery does not try again after its time limit: raise an error of your own instead.",
+                    f"the retries of {name} after TimeoutError, which in Penstock also ends an attempt at its time limit",
+                    "Celery does not retry a task after its time limit: raise an error of your own instead.",
                 )
 
     def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
@@ -1044,7 +1048,7 @@ class CeleryProject:
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
             when = self._by_default(file, self._named_value(entry["schedule"]), f"the schedule {key}")
             if (name_of_time := other_time(self._trees[file], when)) is not None:
-                raise NotMapped(f"{name_of_time} is not that of Celery at this place")
+                raise NotMapped(f"{name_of_time} is not Celery's function of this name")
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
                 **times(when, self._constants),
@@ -1135,12 +1139,12 @@ class CeleryProject:
                 self.report.found["files that write schedules to a database"] += 1
                 self._apart.add(len(self.report.gaps))
                 self._gap(file, of_rows[0].place, "schedules that are rows of django-celery-beat",
-                          "What this file writes is imported as if it were written to an empty table: compare with "
+                          "The rows that this file writes are imported as into an empty table: compare with "
                           "django_celery_beat_periodictask, which may have other rows and other values.")  # fmt: skip
         counts = Counter(entry.key for _, entry in entries if entry.entry is not None)
         for file, entry in entries:
             if entry.entry is not None and (entry.key in keys or counts[entry.key] > 1):
-                entry.entry, entry.reason = None, f"{entry.key!r} is given at another place, too"
+                entry.entry, entry.reason = None, f"{entry.key!r} is also given at another place"
             for place in entry.places if entry.entry is not None else [entry.place, entry.place.func]:
                 self._take(place)
             if entry.entry is None:
@@ -1196,8 +1200,9 @@ class CeleryProject:
         if not self._has_priorities:
             self._has_priorities = True
             self._apart.add(len(self.report.gaps))
-            self._gap(file, node, "priorities of schedules, imported as RabbitMQ orders them: the larger goes first",
-                      "On Redis the smaller goes first: write `priority` with the other sign. On RabbitMQ only queues with "
+            self._gap(file, node, "priorities of schedules, imported as RabbitMQ orders them: the larger number goes first",
+                      "On Redis the smaller number goes first: write `priority` with the other sign. On RabbitMQ only queues "
+                      "with "
                       "`x-max-priority` have an order.")  # fmt: skip
 
     def _routed(self, name: str, queue: str) -> str:
@@ -1225,7 +1230,7 @@ class CeleryProject:
             self._variables.add(variable)
             self._apart.add(len(self.report.gaps))
             self._gap(file, node, f"the variable {variable} of {subject}, imported with its default {value!r}",
-                      "Write the value that is in force, if the variable has another one.")  # fmt: skip
+                      "If the variable has another value, write the value that is in force.")  # fmt: skip
         return replaced if defaults else node
 
     def _named_value(self, node: ast.expr) -> ast.expr:
@@ -1322,7 +1327,7 @@ class CeleryProject:
         else:
             about, by_hand = (
                 "is in no file that was read",
-                f"Import its file too, or write {function}; see its options there.",
+                f"Import its file too, or write {function} with the options of the task.",
             )
             by_hand += " It may be a task whose name is computed." if self._has_computed_names else ""
         self._gap(file, node, f"the task {task} {about}", by_hand)
@@ -1451,7 +1456,7 @@ class CeleryProject:
                 advice = _UNREAD if name in self._unread else use.by_hand
                 command_place = self._words.get((file, name))
                 if command_place is not None and not is_config:
-                    advice = f"It is a word of the command at {command_place}, and no setting of an application: see that line."
+                    advice = f"It is a word of the command at {command_place} and not a setting of an application: see that line."
                 self._gap(file, use.node, use.subject, advice + self._queues.note(use.node))
 
     def _take(self, node: ast.AST) -> None:

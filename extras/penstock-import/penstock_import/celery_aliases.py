@@ -16,9 +16,9 @@ from penstock_import.celery_values import is_namespace
 _OPTIONS = TASK_OPTIONS | RETRY_OPTIONS
 _WITHOUT_MEANING = frozenset({"backend"})
 """The options that change nothing here, and that objects of many other classes have. A proven task is named with them."""
-_OF_ACTION = "Write it of the action, unless it is not a task."
+_OF_ACTION = "If it is a task, write it into the action."
 _LOOK_WHERE = (
-    "It may change a task, an application or its settings: see what it does, and write that by hand."
+    "It may change a task, an application or its settings: see what the code does, and write that by hand."
 )
 
 

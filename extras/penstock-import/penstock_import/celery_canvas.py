@@ -64,14 +64,14 @@ class Canvas:
             _refuse_single_groups([node.left, node.right])
             first = self._part(node.left, previous)
             if _is_group(node.left):
-                raise NotMapped("a group in front of a task, which becomes a chord")
+                raise NotMapped("a group before a task, which Celery turns into a chord")
             return self._part(node.right, first)
         if isinstance(node, ast.Call) and called(node) == "chain" and not node.keywords:
             parts = _list_of(node.args)
             _refuse_single_groups(parts)
             for number, part in enumerate(parts):
                 if _is_group(part) and number < len(parts) - 1:
-                    raise NotMapped("a group in front of a task, which becomes a chord")
+                    raise NotMapped("a group before a task, which Celery turns into a chord")
                 previous = self._part(part, previous)
             if previous is None:
                 raise NotMapped("an empty chain")
@@ -99,7 +99,7 @@ class Canvas:
         if not parts:
             raise NotMapped("an empty group")
         if any(_is_group(part) for part in parts):
-            raise NotMapped("a group within a group, of which Celery makes one, in an order of its own")
+            raise NotMapped("a group within a group, which Celery flattens in an order of its own")
         steps = [self._part(part, previous) for part in parts]
         ends = [end for step in steps for end in step.ends]
         return _Step(ends, f"[{', '.join(step.value for step in steps)}]")
@@ -136,7 +136,7 @@ class Canvas:
             for node in nodes:
                 self._refuse(node)
         if not fields:
-            raise NotMapped("a list of equal signatures, whose number only running would tell")
+            raise NotMapped("a list of equal signatures whose number is known only at run time")
         parameter = self._list_parameter(action, signatures, fields)
         item = "item" if len(fields) == 1 else None
         supplied |= {name: _whole(item or member("item", name)) for name in fields}
@@ -277,7 +277,7 @@ class Canvas:
             is_task = isinstance(part, ast.Name | ast.Attribute) and self.resolve(part) is not None
             if is_task or (isinstance(part, ast.Call) and called(part) in _MAKING):
                 raise NotMapped(
-                    f"{ast.unparse(part)} in an argument, which is a task, or makes or starts one"
+                    f"{ast.unparse(part)} in an argument, which is a task, or makes or starts a task"
                 )
 
     def _required(self, name: str, text: str, *, is_list: bool = False) -> str:
@@ -348,7 +348,7 @@ def _list_of(args: list[ast.expr]) -> list[ast.expr]:
     if any(isinstance(arg, ast.Starred | ast.GeneratorExp | ast.ListComp) for arg in args) or (
         len(args) == 1 and isinstance(args[0], ast.Name)
     ):
-        raise NotMapped("parts that only running would tell")
+        raise NotMapped("parts that are known only at run time")
     return args
 
 

@@ -65,17 +65,17 @@ _RUNNING = frozenset({"system", "popen", "run", "call", "check_call", "check_out
 _GIVING = frozenset({"putenv", "setdefault", "setenv"})
 _OPTIONS: Mapping[str, str] = {
     "-Q": "is `penstock worker --routes`",
-    "-X": "is answered by `penstock worker --routes` with the other routes",
+    "-X": "is replaced by `penstock worker --routes` with the other routes",
     "-c": "is `penstock worker --concurrency`",
     "--autoscale": "is `penstock worker --concurrency` with the larger number",
     "-B": "needs nothing, as executors start what is due",
-    "--time-limit": "is `timeout` and `executor: process` of each action that says none itself",
-    "--soft-time-limit": "is `timeout` of each action that says none itself",
+    "--time-limit": "is `timeout` and `executor: process` of each action without a `timeout` of its own",
+    "--soft-time-limit": "is `timeout` of each action without a `timeout` of its own",
     "--max-memory-per-child": "is `memory_limit` of the executor `process` (docs/task-executors.md)",
     "--max-tasks-per-child": "is `jobs_per_child` of the executor `process` (docs/task-executors.md)",
     "-P": "is `executor` of the actions",
-    "-S": "names a store of schedules, and those of a database are not read: write them as schedules",
-    "--purge": "removes what waits, which no option here does",
+    "-S": "names a store of schedules. Those in a database are not read: write them as schedules",
+    "--purge": "removes the waiting messages: Penstock has no such option",
 }
 """The work by hand for each option of a command, as the end of a sentence."""
 _LONG = {
@@ -107,13 +107,13 @@ def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterato
         rows = _ROWS.search(text)
         if rows is not None:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
-                   "Write them as schedules: files of rows are not read.")  # fmt: skip
+                   "The import does not read files of rows: write the rows as schedules.")  # fmt: skip
         assignments = list(_SETTING.finditer(text)) if _COPIES.search(path.name) else []
         if assignments:
             names = ", ".join(dict.fromkeys(setting[1] for setting in assignments))
             yield (str(name), text.count("\n", 0, assignments[0].start(1)) + 1,
                    f"settings of Celery in a copy of a module that is not read: {names}",
-                   "Import again with the module that is made of it, or write what it gives.")  # fmt: skip
+                   "Import again with the module that is made of this copy, or write its settings by hand.")  # fmt: skip
         for number, variable, value in variables(text):
             yield str(name), number, *_of_variable(variable, value, queues)
         for number, line in command_lines(text):
@@ -143,13 +143,13 @@ def _of_variable(variable: str, value: str, queues: Queues) -> tuple[str, str]:
     word = f"{option}={value}" if value else option
     hints = _hints([word], queues)
     text = (
-        f" There, {'; '.join(hints.values())}."
+        f" In Penstock, {'; '.join(hints.values())}."
         if hints
         else " See the settings of the worker in docs/configuration.md."
     )
     return (
         f"the variable {variable} of the environment, which is {word} of celery {part}",
-        f"It counts where the command has no such option of its own.{text}",
+        f"It counts if the command itself does not have this option.{text}",
     )
 
 
@@ -314,7 +314,7 @@ def advice(words: Sequence[str], queues: Queues) -> str:
         start = "Start `penstock executor`, which starts what is due."
     elif "-Q" not in hints and not any(word.startswith("{") for word in words):
         start += queues.of_whole_worker()
-    return f"{start} There, {'; '.join(hints.values())}." if hints else start
+    return f"{start} In Penstock, {'; '.join(hints.values())}." if hints else start
 
 
 def pool_of(words: Sequence[str]) -> str | None:
@@ -331,7 +331,7 @@ def pool_of(words: Sequence[str]) -> str | None:
 _OF_PROCESSES = frozenset({"prefork", "processes", "celery.concurrency.prefork:TaskPool"})
 """The pools that end a task at its time limits."""
 _WITHOUT_LIMITS = frozenset({"eventlet", "solo", "threads"})
-_TAKE_OUT = "Take `timeout` and `executor` out of the action if all its workers have this pool."
+_TAKE_OUT = "If all workers of the action have this pool, remove `timeout` and `executor` from the action."
 
 
 def limits_in(pool: str | None) -> str | None:
@@ -342,7 +342,7 @@ def limits_in(pool: str | None) -> str | None:
     if pool in _WITHOUT_LIMITS:
         return f"This pool ends no task at a time limit. {_TAKE_OUT}"
     if pool == "gevent":
-        return f"This pool ends a task at its `time_limit` only where the task waits, and has no soft limit. {_TAKE_OUT}"
+        return f"This pool ends a task at its `time_limit` only while the task waits, and has no soft limit. {_TAKE_OUT}"
     return f"See whether it ends a task at a time limit: only `prefork` does. {_TAKE_OUT}"
 
 

@@ -67,7 +67,7 @@ def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[s
         except (NotMapped, NotLiteral) as error:
             entry.entry, entry.reason = None, str(error)
         entries.append(entry)
-    return _unique(entries, "which stands twice: the later one replaces the earlier one in Celery")
+    return _unique(entries, "which stands twice: in Celery the later entry replaces the earlier entry")
 
 
 def _of_periodic_task(entry: Entry, call: ast.Call, constants: Mapping[str, ast.expr]) -> None:
@@ -209,7 +209,7 @@ def _of_row(
 
 def _interval(fields: Mapping[str, ast.expr], place: ast.Call, constants: Mapping[str, ast.expr]) -> ast.expr:
     if fields.keys() != {"every", "period"}:
-        raise NotMapped("an interval of more than `every` and `period`")
+        raise NotMapped("an interval with more fields than `every` and `period`")
     period = fields["period"]
     named = period.attr.lower() if isinstance(period, ast.Attribute) else literal(period, constants)
     if named not in ("days", "hours", "minutes", "seconds"):
@@ -268,7 +268,7 @@ def _fields(call: ast.Call) -> dict[str, ast.expr]:
     for word in call.keywords:
         if word.arg in ("defaults", "create_defaults") and isinstance(word.value, ast.Dict):
             if word.arg == "create_defaults":
-                raise NotMapped("a row with other values where it is new")
+                raise NotMapped("a row whose values differ when it is new")
             for key, value in zip(word.value.keys, word.value.values, strict=True):
                 fields[str(literal(key)) if key is not None else "**"] = value
         elif word.arg in ("defaults", "create_defaults"):
@@ -352,7 +352,7 @@ def _condition(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collecti
         decorators = [ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
                       for decorator in scope.decorator_list]  # fmt: skip
         if not any(text.endswith(_SETUPS) for text in decorators):
-            raise NotMapped(f"a call in {scope.name}, which only running tells whether it is called")
+            raise NotMapped(f"a call in {scope.name}, which the sources may never call")
         first = [argument.arg for argument in [*scope.args.posonlyargs, *scope.args.args]][:1]
         is_app = is_app or [root_name(receiver)] == first
         ends = [
@@ -361,7 +361,7 @@ def _condition(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collecti
             if isinstance(part, ast.Return | ast.Raise) and part.lineno < call.lineno
         ]
         if any(isinstance(part, ast.Raise) or part in scope.body for part in ends):
-            raise NotMapped(f"a call in {scope.name}, which may end before it")
+            raise NotMapped(f"a call in {scope.name}, which may end before this call")
         ends_before += [f"where {scope.name} does not end at line {part.lineno}" for part in ends]
     if not is_app:
         raise NotMapped(f"{ast.unparse(receiver)} is not an application of this file")

@@ -79,12 +79,12 @@ _SUBJECTS = {
     APP: "the application", CONF: "the configuration", SETTING: "a setting", SIGNATURE: "a signature", TASK: "a task",
     RESULT: "a result",
 }  # fmt: skip
-_SEE = "See what it should do, and write it of the actions and schedules."
+_SEE = "See what it should do, and write that into the actions and schedules."
 _OF_APP = frozenset({"conf", "current_task", "main", "name", "task", "tasks"})
-_LOOK = "Code outside of the sources may change settings, options and schedules: look there, and write what it sets by hand."
-_OF_ACTION = "Write it of the action, unless it is not a task."
-_LOOK_WHERE = "Settings and options may be given by that name: look where it goes, and write them of the actions and schedules."
-_KEPT = "Other code may start the task, change its options or ask it for a retry: see what it does, and write that by hand."
+_LOOK = "Code outside of the sources may change settings, options and schedules: look there, and write its changes by hand."
+_OF_ACTION = "If it is a task, write it into the action."
+_LOOK_WHERE = "Code may set settings and options by that name: follow the name, and write them into the actions and schedules."
+_KEPT = "Other code may start the task, change its options or ask it for a retry: see what the code does, and write that by hand."
 _Place = tuple[str, Function | ast.ClassDef | ast.Lambda]
 
 
@@ -248,7 +248,7 @@ class Flow:
             ):  # fmt: skip
                 pass  # the value is only read: as a truth value, a text, a key or a part of a comparison
             case _:
-                self._gap(file, node, f"{ast.unparse(node)}, which gets another name", _LOOK_WHERE)
+                self._gap(file, node, f"{ast.unparse(node)}, which code binds to another name", _LOOK_WHERE)
 
     def _of_member(self, file: str, node: ast.Attribute, kind: str) -> None:
         """Follow the member of a value, or record a gap if the member is set."""
@@ -287,9 +287,9 @@ class Flow:
             while isinstance(above := parents.get(id(node)), ast.Attribute):
                 node = above
             advice = ADVICE_OF_REQUEST if member == "request" else advice_of_member(member)
-            self._gap(file, node, f"{ast.unparse(node)}, which is read of a task", advice)
+            self._gap(file, node, f"{ast.unparse(node)}, which is read from a task", advice)
         elif kind == CONF and not (is_setting(member, plain=True) or member in _READING):
-            self._gap(file, node, f"{ast.unparse(node)}, which is read of the configuration", _LOOK_WHERE)
+            self._gap(file, node, f"{ast.unparse(node)}, which is read from the configuration", _LOOK_WHERE)
         elif kind == APP and member not in _OF_APP and root_name(node) not in self._apps(self._trees[file]):
             self._name(file, of_application(node, member))
 

@@ -16,7 +16,7 @@ _TAKEN_OUT = MAPPED | {"task_queues", "worker_pool"}
 _RUNNING = frozenset({"__import__", "exec", "execfile", "import_module", "include"})
 _ANYWHERE = frozenset({"beat_schedule", "task_routes"})
 """The plain names that are settings in any module."""
-_LOOK = "Celery does not read it, and it is left out: write it of the actions, or as a schedule, if it is in force."
+_LOOK = "Celery does not read it, and the import omits it: if it is in force, write it into the actions, or as a schedule."
 _OWN_SCOPES = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -55,7 +55,7 @@ def drop_replaced_sources(trees: Mapping[str, ast.Module]) -> list[LeftOut]:
                         text = f"{ast.unparse(first)}, which line {call.lineno} replaces"
                         left_out.append(
                             LeftOut(
-                                file, first, text, "Celery takes the later source alone: take this one out."
+                                file, first, text, "Celery takes only the later source: remove this source."
                             )
                         )
                     assert isinstance(statement, ast.Expr)

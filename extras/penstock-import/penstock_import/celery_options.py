@@ -12,8 +12,8 @@ from typing import Any
 from penstock_import.celery_calls import NotLiteral, literal, seconds
 from penstock_import.celery_errors import Doubt, ErrorNames
 
-SEE = "Celery knows no such option, and keeps it as an attribute of the task: take it out, or move it into the function."
-SEE_ENTRY = "Celery's beat refuses an entry with such a key: take it out, or correct it."
+SEE = "Celery does not know this option and keeps it as an attribute of the task: remove it, or move it into the function."
+SEE_ENTRY = "Celery's beat refuses an entry with such a key: remove the key, or correct it."
 SEE_ROUTE = "Celery gives it to each message: see what it should do."
 RETRY_OPTIONS = frozenset(
     {
@@ -82,14 +82,14 @@ def retry_of(
     if never:
         policy["never_on"] = never
     if "SoftTimeLimitExceeded" in errors:
-        tell(options["autoretry_for"], "autoretry_for with SoftTimeLimitExceeded, which nothing raises here",
-             "An attempt over its `timeout` is a TimeoutError: name that in `retry_on`.")  # fmt: skip
+        tell(options["autoretry_for"], "autoretry_for with SoftTimeLimitExceeded, which Penstock never raises",
+             "An attempt that exceeds its `timeout` fails with TimeoutError: name this error in `retry_on`.")  # fmt: skip
     if is_automatic and retries_by_hand and (backoff or pause != own_pause):
-        tell(options["autoretry_for"], "autoretry_for beside self.retry, which waits otherwise",
-             "Give `after` where Retry is raised.")  # fmt: skip
+        tell(options["autoretry_for"], "autoretry_for beside self.retry, which has other delays",
+             "Pass `after` to each Retry that the function raises.")  # fmt: skip
     if is_automatic and retries_by_hand and tries != own_tries:
         tell(options["retry_kwargs"], f"autoretry_for beside self.retry, which max_retries={own_tries} of the task counts for",
-             "One policy counts all attempts here: raise NonRetryable in the function where it should end before.")  # fmt: skip
+             "In Penstock one policy counts all attempts: raise NonRetryable in the function to stop earlier.")  # fmt: skip
     return policy
 
 
@@ -116,8 +116,8 @@ def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
                 "Write `retry` of the action.",
             )
         elif not _TAKEN[name](value):
-            tell(options[name], f"{name}={ast.unparse(options[name])}, which has no meaning that is known",
-                 "Write the value that is meant into `retry` of the action.")  # fmt: skip
+            tell(options[name], f"{name}={ast.unparse(options[name])}, whose meaning is not known",
+                 "Write the intended value into `retry` of the action.")  # fmt: skip
         else:
             values[name] = value
     return values
@@ -158,8 +158,8 @@ def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell, errors_
         return []
 
     def doubt(path: str) -> None:
-        tell(node, f"{name} with {path}, an error that is taken by its name",
-             "Errors are compared by the names of their classes here: see that its class, and no other, has it.")  # fmt: skip
+        tell(node, f"{name} with {path}, an error that is matched by its name",
+             "Penstock compares errors by the names of their classes: check that only its class has this name.")  # fmt: skip
 
     try:
         return errors_of(node, doubt)
@@ -231,39 +231,40 @@ def says_nothing(option: str, node: ast.expr) -> bool:
 
 TASK_BY_HAND: Mapping[str, str] = {
     "**options": "Write out the options that are meant.",
-    "abstract": "Move what the class does into the functions.",
-    "acks_on_failure_or_timeout": "An attempt that failed or took too long has ended here: write `retry` of the action.",
-    "acks_on_failure": "An attempt that failed has ended here: write `retry` of the action.",
-    "acks_on_timeout": "An attempt that took too long has ended here: name TimeoutError in `retry_on` of the action.",
+    "abstract": "Move the code of the class into the functions.",
+    "acks_on_failure_or_timeout": "In Penstock an attempt that failed or took too long has ended: write `retry` of the action.",
+    "acks_on_failure": "In Penstock an attempt that failed has ended: write `retry` of the action.",
+    "acks_on_timeout": "In Penstock an attempt that took too long has ended: name TimeoutError in `retry_on` of the action.",
     "retry_on_worker_lost": "Write `on_worker_loss: rerun` of the action, and `recovery` for how often.",
     "backend": "Results are kept in PostgreSQL.",
-    "base": "Move what the class does into the function. Its attributes are options of the task: write them of the action.",
+    "base": "Move the code of the class into the function. Its attributes are options of the task: write them into the action.",
     "after_return": "Do it at the end of the function, or in `on_exit` of a workflow.",
-    "before_start": "Do it at the begin of the function.",
+    "before_start": "Do it at the start of the function.",
     "Strategy": "Workers start attempts in one way: see what it should do.",
     "Request": "Attempts have one kind of request: see what it should do.",
     "autoregister": "Leave out the action if nothing starts it.",
     "pydantic_strict": "The function validates what it takes.",
     "pydantic_context": "The function validates what it takes.",
     "pydantic_dump_kwargs": "The function returns what can be JSON.",
-    "delivery_mode": "Nothing is to be said: executions are stored in PostgreSQL.",
-    "store_eager_result": "Nothing is to be said: each result is stored in PostgreSQL.",
-    "compression": "Nothing is to be said: messages are small.",
+    "delivery_mode": "Nothing is to be done: executions are stored in PostgreSQL.",
+    "store_eager_result": "Nothing is to be done: each result is stored in PostgreSQL.",
+    "compression": "Nothing is to be done: messages are small.",
     "exchange": "Write `route` of the action.",
-    "expires": "Give `expires_at` where it is started, or `expires` in the rule.",
+    "expires": "Give `expires_at` with each start, or `expires` in the rule.",
     "on_failure": "Write `on_failure` of the action.",
-    "on_retry": "Do it in the function, as it is tried again.",
+    "on_retry": "Do it in the function, which runs again at each retry.",
     "on_success": "Write `on_success` of the action.",
-    "priority": "Give `priority` where it is started, or in the rule.",
+    "priority": "Give `priority` with each start, or in the rule.",
     "pydantic": "The function takes models as they are.",
     "resultrepr_maxsize": "Results are shown whole.",
     "routing_key": "Write `route` of the action.",
     "run_every": "Write it as a schedule.",
     "serializer": "Parameters and results are JSON.",
-    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the "
-    "function, and has the grace to clean up. If an overrun has to be tried again, name TimeoutError in `retry_on`.",
-    "typing": "A call with wrong parameters fails in the worker there, and is refused as it is started here.",
-    "throws": "Only the level of a log line there: raise NonRetryable where it should not be tried again.",
+    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises an "
+    "error in "
+    "the function, and may clean up within the grace period. To retry an overrun, name TimeoutError in `retry_on`.",
+    "typing": "Celery's worker fails a call with wrong parameters. Penstock refuses to start it.",
+    "throws": "In Celery it only sets the level of a log line: raise NonRetryable for errors that need no retry.",
 }
 TASK_OPTIONS = frozenset(
     {"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit", *TASK_BY_HAND}
@@ -276,15 +277,15 @@ ROUTE_BY_HAND: Mapping[str, str] = {
     "exchange": "A route is enough.",
     "exchange_type": "A route is enough.",
     "routing_key": "A route is enough.",
-    "priority": "Give `priority` where it is started, or in the rule.",
+    "priority": "Give `priority` with each start, or in the rule.",
 }
 BEAT_BY_HAND: Mapping[str, str] = {
     "enabled": "Write `enabled` of the schedule.",
     "options": "Write out the names of the options: `priority` and `expires` of the schedule, and `route` of the action.",
-    "expires": "Write `expires` of the schedule, as a time from the start, or `timeouts` of the action.",
+    "expires": "Write `expires` of the schedule, as a duration after the start, or `timeouts` of the action.",
     "priority": "Write `priority` of the schedule, a whole number.",
-    "relative": "Write a `cron` instead of `every`, which counts from a fixed instant.",
-    "name": "The key is its name.",
+    "relative": "Write a `cron`: an `every` counts from a fixed instant.",
+    "name": "The key of the entry is the name of the schedule.",
 }
 
 SENDING_BY_HAND: Mapping[str, str] = {
@@ -296,13 +297,11 @@ SENDING_BY_HAND: Mapping[str, str] = {
         ("retry", "retry_policy"),
         "Leave it out: it is about a broker that is away, and an execution is a row of PostgreSQL.",
     ),
-    **dict.fromkeys(
-        ("chord", "group_id", "parent_id", "root_id"), "Write a workflow that has the tasks of it."
-    ),
+    **dict.fromkeys(("chord", "group_id", "parent_id", "root_id"), "Write a workflow with its tasks."),
     **dict.fromkeys(("exchange", "routing_key"), "Write `route` of the action."),
-    "countdown": "Each start waits so long there: move the time of the schedule, or start a workflow whose task has a `delay`.",
-    "eta": "Each start waits until that instant there, which is one instant for all: write a rule or a schedule for it.",
-    "expires": "Write `expires` of the schedule, as a time from the start, or `timeouts` of the action.",
+    "countdown": "Celery delays each start by it: move the time of the schedule, or start a workflow whose task has a `delay`.",
+    "eta": "In Celery all starts wait until that one instant: write a rule or a schedule for it.",
+    "expires": "Write `expires` of the schedule, as a duration after the start, or `timeouts` of the action.",
     "headers": "An execution has no headers: write them as parameters of the action.",
     "ignore_result": "Leave it out: results are kept in any case.",
     "link": "Write `on_success` of the action.",
@@ -312,8 +311,9 @@ SENDING_BY_HAND: Mapping[str, str] = {
     "reply_to": "Read the result of the execution where it is needed.",
     "serializer": "Parameters and results are JSON.",
     "shadow": "Write `title` of the action.",
-    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the "
-    "function, and has the grace to clean up.",
+    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises an "
+    "error in "
+    "the function, and may clean up within the grace period.",
     "task_id": "Leave it out: each execution has an id of its own.",
     "time_limit": "Write `timeout` and `executor: process` of the action, or of an action of its own for the schedule.",
 }

@@ -106,7 +106,7 @@ def _names(target: ast.expr) -> Iterator[ast.Name]:
 
 def _way(node: ast.AST) -> str:
     if isinstance(node, ast.Assign):
-        return "is one of several targets"
+        return "shares its assignment with other names"
     if isinstance(node, ast.Delete):
-        return "`del` takes out"
-    return "is not assigned by a statement of its own"
+        return "`del` removes"
+    return "is assigned within another statement"

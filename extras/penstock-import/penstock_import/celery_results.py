@@ -12,8 +12,10 @@ _MAKING = frozenset({"AsyncResult", "GroupResult", "ResultSet"})
 _CANVASES = frozenset({"chain", "chord", "group"})
 _WAIT = "Write `await client.result(id, timeout=...)`, or a task of a workflow that needs the started one."
 _STATE = "Write `await client.get(id)`, which has the status of the execution."
-_END = "Write `await client.cancel(id)`. It also ends an execution that runs, as `terminate=True` does there."
-_STORE = "Leave it out: each result is kept for the retention of executions. Keep the ids, or give the starts one label."
+_END = (
+    "Write `await client.cancel(id)`. It also ends a running execution, as `terminate=True` does in Celery."
+)
+_STORE = "Leave it out: each result is kept for the retention of executions. Keep the ids, or give all starts the same label."
 _PARTS = "Write a workflow: its tasks are the parts, and `client.result(id)` is the result of the whole."
 _ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("collect", "get", "iter_native", "join", "join_native", "throw", "wait"), _WAIT),
@@ -28,9 +30,9 @@ _ADVICE: Mapping[str, str] = {
         ("add", "as_list", "as_tuple", "build_graph", "children", "clear", "discard", "get_leaf"), _PARTS
     ),
     **dict.fromkeys(("graph", "iterdeps", "parent", "remove", "results", "update"), _PARTS),
-    "app": "See what it should do: an execution has an id, and the client is asked about it.",
+    "app": "See what it should do: the client answers questions about an execution by its id.",
     "backend": "Results are kept in PostgreSQL.",
-    "supports_native_join": "Leave it out: each result is read in one way.",
+    "supports_native_join": "Leave it out: there is only one way to read a result.",
     "then": "Write `on_success` of the action, or a task of a workflow that needs the started one.",
 }
 """The work by hand for each member of a result."""
@@ -49,7 +51,7 @@ _WORDS_OF_GET = frozenset(
     {"callback", "disable_sync_subtasks", "interval", "on_interval", "propagate", "timeout"}
 )
 PASSED_ON = (
-    "It is the id of an execution here: give the id, and have that code ask the client for the result."
+    "In Penstock it is the id of an execution: pass the id, and let that code ask the client for the result."
 )
 
 

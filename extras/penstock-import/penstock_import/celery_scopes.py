@@ -169,7 +169,7 @@ def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
         if isinstance(part, ast.Call) and getattr(part.func, "id", "") in _CANVASES:
             bindings = bindings_at(tree, part, root_name(part.func))
             if any(not isinstance(binding, ast.Import | ast.ImportFrom) for binding in bindings):
-                return f"{root_name(part.func)} is not that of Celery at this place"
+                return f"{root_name(part.func)} is not Celery's function of this name"
     if (change := _use(canvas, parents)) is not None:
         return change
     parent = parents.get(id(canvas))
@@ -185,7 +185,7 @@ def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
             if not isinstance(node, ast.Name) or node.id != target.id or node is target:
                 continue
             if isinstance(parents[id(node)], ast.AugAssign):
-                return "a canvas that is changed afterwards"
+                return "a canvas that other code changes afterwards"
             if isinstance(node.ctx, ast.Load) and (change := _use(node, parents)) is not None:
                 return change
     return None
@@ -195,7 +195,7 @@ def _use(node: ast.AST, parents: dict[int, ast.AST]) -> str | None:
     parent = parents.get(id(node))
     call = parents.get(id(parent)) if isinstance(parent, ast.Attribute) else parent
     if isinstance(parent, ast.Subscript) and parent.value is node:
-        return "a canvas that is changed afterwards"
+        return "a canvas that other code changes afterwards"
     if isinstance(parent, ast.Attribute) and parent.attr not in _STARTS:
         return f"a canvas whose {parent.attr} may change it"
     is_start = isinstance(call, ast.Call) and (parent is not call or call.func is node)

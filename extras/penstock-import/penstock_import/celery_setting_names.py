@@ -128,12 +128,12 @@ NAMES_OF_MAPPED = _OLD_OF_MAPPED | {f"CELERY_{name.upper()}" for name in MAPPED}
 _ADVICE = {
     "beat_schedule_filename": "Nothing is to be done: schedules are rows of PostgreSQL.",
     "beat_schedule": "Write each entry as a schedule.",
-    "beat_cron_starting_deadline": "Write `missed` and `grace` of the schedules: they say what a late start does.",
-    "beat_scheduler": "Where it reads schedules of a database, write those as schedules.",
+    "beat_cron_starting_deadline": "Write `missed` and `grace` of the schedules: they say what happens to a late start.",
+    "beat_scheduler": "If it reads schedules from a database, write them as schedules.",
     "beat_": "Nothing is to be done: executors start what is due, without a process of its own.",
-    "broker_": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
+    "broker_": "Set PENSTOCK_BROKER_URL, or use PostgreSQL as the transport.",
     "result_": "Results are kept in PostgreSQL.",
-    "worker_disable_rate_limits": "Where it is true, no rate limit is in force: take each limit with a rate out of the actions.",
+    "worker_disable_rate_limits": "If it is true, no rate limit is in force: remove each limit with a rate from the actions.",
     "worker_pool": "Write `executor` of the actions (docs/task-executors.md).",
     "worker_": "See the settings of the worker in docs/configuration.md.",
     "task_ignore_result": "Results are kept in any case.",
@@ -144,8 +144,8 @@ _ADVICE = {
     "task_always_eager": "Call functions themselves in tests, or use `penstock.testing`.",
     **dict.fromkeys(
         ("task_acks_on_failure", "task_acks_on_failure_or_timeout", "task_acks_on_timeout"),
-        "An attempt that failed or took too long has ended here: write `retry` of the actions that are meant, with TimeoutError "
-        "in `retry_on` for a time limit.",
+        "In Penstock an attempt that failed or took too long has ended: write `retry` into each action that needs it, with "
+        "TimeoutError in `retry_on` for a time limit.",
     ),
     **dict.fromkeys(
         (
@@ -172,23 +172,24 @@ _ADVICE = {
     ),
     **dict.fromkeys(
         ("task_default_priority", "task_inherit_parent_priority"),
-        "Give `priority` where an execution is started, in the rule or of the schedule.",
+        "Give `priority` with each start, in the rule or in the schedule.",
     ),
     "task_queue_max_priority": "Leave it out: the executions of each route have an order by their `priority`.",
     "task_queues": "Write `route` of the actions, and `--routes` of the workers.",
     "task_eager_propagates": "Call functions themselves in tests, or use `penstock.testing`.",
     "task_store_eager_result": "Nothing is to be done: each result is stored.",
     "task_remote_tracebacks": "Leave it out: the error of an execution is stored, and read with `penstock show`.",
-    "task_allow_error_cb_on_chord_header": "Write `on_failure` of the actions that are meant.",
-    "task_acks_late": "Write `on_worker_loss: rerun` of the actions that are meant.",
-    "task_reject_on_worker_lost": "Write `on_worker_loss: rerun` of the actions that are meant.",
-    "task_retry_on_worker_lost": "Write `on_worker_loss: rerun` of the actions that are meant, and `recovery` for how often.",
-    "task_soft_time_limit": "Write `timeout` and `executor: process` of the actions that say none themselves.",
-    "task_time_limit": "Write `timeout` and `executor: process` of the actions that say none themselves.",
-    "task_": "Write it of the actions that are meant.",
+    "task_allow_error_cb_on_chord_header": "Write `on_failure` into each action that needs it.",
+    "task_acks_late": "Write `on_worker_loss: rerun` into each action that needs it.",
+    "task_reject_on_worker_lost": "Write `on_worker_loss: rerun` into each action that needs it.",
+    "task_retry_on_worker_lost": "Write `on_worker_loss: rerun` into each action that needs it, and `recovery` for how often.",
+    "task_soft_time_limit": "Write `timeout` and `executor: process` of each action without a `timeout` of its own.",
+    "task_time_limit": "Write `timeout` and `executor: process` of each action without a `timeout` of its own.",
+    "task_": "Write it into each action that needs it.",
     "event_": "Events are kept in PostgreSQL.",
     "accept_content": "Parameters and results are JSON.",
-    "enable_utc": "Schedules are in UTC here where no zone is named, and not in that of the machine: write `timezone` of them.",
+    "enable_utc": "Penstock reads schedules without a zone in UTC instead of the machine's zone: write `timezone` of each "
+    "schedule.",
     "timezone": "Write `timezone` of the schedules.",
     "time_zone": "Write `timezone` of the schedules.",
     "imports": "Name the modules with `--module`.",
@@ -240,11 +241,11 @@ def advice_of(name: str) -> str:
         return "Celery has no setting of this name, and reads nothing: leave it out, unless your own code reads it."
     return next(
         (text for prefix, text in _ADVICE.items() if named.startswith(prefix)),
-        "Nothing here reads it, as it is of a part of Celery that is not used here: leave it out.",
+        "Penstock does not read it, since it belongs to an unused part of Celery: leave it out.",
     )
 
 
-OF_ANY = "See which settings it gives, and write them of the actions that are meant. It may give the zone of schedules, too."
+OF_ANY = "See which settings it sets, and write them into each action that needs them. It may also set the zone of schedules."
 """The advice for settings with names that only running the code would tell."""
 RATES_OFF = frozenset(
     {"worker_disable_rate_limits", "CELERY_WORKER_DISABLE_RATE_LIMITS", "CELERY_DISABLE_RATE_LIMITS"}

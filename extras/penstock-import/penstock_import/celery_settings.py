@@ -108,8 +108,9 @@ class CelerySettings:
                 if len(places) == 1 or value is winner[1]:
                     continue
                 self._tell(file, value, f"the schedule {key}, which stands again at {winner[0]}:{winner[1].lineno}",
-                           "Celery keeps the last one, which is imported: take this one out." if last is not None
-                           else "Celery keeps one of them. That one is imported: see whether it is the one.")  # fmt: skip
+                           "Celery keeps the last entry, which is imported: remove this entry." if last is not None
+                           else "Celery keeps one of the entries. That other entry is imported: check that Celery keeps "
+                                "it.")  # fmt: skip
             yield winner[0], key, winner[1]
 
     def _merged(self, settings: Collection[str]) -> list[tuple[str, ast.expr]] | None:
@@ -230,10 +231,10 @@ class CelerySettings:
                 if name in names and id(value) in self._lost:
                     winner = self._lost[id(value)]
                     self._tell(file, value, f"{name}, beside {winner.name} at {winner.line}",
-                               "Celery takes that one, and it is imported: take this one out.")  # fmt: skip
+                               "Celery takes that other setting, and it is imported: remove this setting.")  # fmt: skip
                 elif name in names and id(value) in replaced:
-                    self._tell(file, value, f"{name}, which line {replaced[id(value)]} gives again",
-                               "Only the later one counts, and is imported: take this one out.")  # fmt: skip
+                    self._tell(file, value, f"{name}, which line {replaced[id(value)]} sets again",
+                               "Only the later value counts, and is imported: remove this value.")  # fmt: skip
                 elif name in names and _is_late(tree, name, value):
                     self._name_late(tree, file, name, value)
                 elif name in names and id(value) not in items and id(value) not in self._listed:
@@ -256,12 +257,13 @@ class CelerySettings:
                 if change.is_certain and (change.setting, change.key) in removed:
                     continue  # the file gives the entry and takes it out again
                 self._tell(file, change.node, f"{ast.unparse(change.node)}, which changes {change.setting}",
-                           "It is not done here: see which entries are in force, and take out what is not.")  # fmt: skip
+                           "The import does not apply this change: see which entries are in force, and remove the "
+                           "others.")  # fmt: skip
             for name, value in _definitions(tree):
                 place = f"{file}:{value.lineno}"
                 if name in beat | routes and not _is_filled(value) and self._empties_others(tree, name):
                     self._tell(file, value, f"the setting {name}, which has no entry here",
-                               "The entries of other files are imported: take them out if this one is in force.")  # fmt: skip
+                               "The entries of other files are imported: remove them if this setting is in force.")  # fmt: skip
                 is_other = isinstance(value, ast.Name) and value.id in BEAT | ROUTES
                 if (
                     name not in names
@@ -276,8 +278,8 @@ class CelerySettings:
                         continue  # the setting that this is a part of is given at another place
                     setting = today(name)
                 if first.setdefault(setting, place) != place:
-                    self._tell(file, value, f"{name}, which is given at {first[setting]} too",
-                               "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
+                    self._tell(file, value, f"{name}, which {first[setting]} sets too",
+                               "Celery takes one of them, and all are imported: remove the others.")  # fmt: skip
             self._name_other_uses(file, tree, names)
             has_whole = any(whole and name in names for name, _, whole in _given(tree))
             for node in walk(tree) if has_whole else ():
@@ -285,7 +287,9 @@ class CelerySettings:
                     named := sorted(names & {name for name, _, whole in _given(node) if whole})
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
-                    self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
+                    self._tell(
+                        file, node.test, text, "All of it is imported: remove the parts that do not apply."
+                    )
 
     def _empties_others(self, tree: ast.Module, name: str) -> bool:
         """Return whether other files alone give a setting entries."""
@@ -315,8 +319,9 @@ class CelerySettings:
             if isinstance(around, ast.Subscript):
                 continue  # the entry is set or removed, which is mapped or named
             text = ast.unparse(around).partition("\n")[0] if around is not None else node.id
-            self._tell(file, node, f"{node.id}, which is read in another way: {text}",
-                       "It may change entries, which are imported as they are written: see what it does.")  # fmt: skip
+            self._tell(file, node, f"{node.id}, which other code reads: {text}",
+                       "The code may change entries. The import takes the entries as they are written: see what the code "
+                       "does.")  # fmt: skip
 
     def _is_of_setting(self, tree: ast.Module, node: ast.Name) -> bool:
         """Return whether a name means a dict of these settings where it stands."""
@@ -333,12 +338,12 @@ class CelerySettings:
 
     def _name_late(self, tree: ast.Module, file: str, name: str, value: ast.expr) -> None:
         self._tell(file, value, f"{ast.unparse(value)}, which changes {name} after line {_merges(tree)[name]} copied it",
-                   "The copy does not have it, and it is not imported: take it out, or move it before.")  # fmt: skip
+                   "The copy lacks it, and it is not imported: remove it, or move it before the copy.")  # fmt: skip
 
     def _name_item(self, file: str, tree: ast.Module, item: _Item, names: Collection[str]) -> None:
         """Record a gap for an item that is not certain, or has the key of another item."""
         is_route = item.setting in self._of_routes
-        by_hand = _BY_CODE if not is_route else "Write `route` of the actions that are meant."
+        by_hand = _BY_CODE if not is_route else "Write `route` into each action that needs it."
         is_alone = item.key not in self._keys(names)
         if item.is_certain and is_alone:
             return
@@ -347,26 +352,27 @@ class CelerySettings:
                        "It is imported: take it out if it is not in force.")  # fmt: skip
             return
         self.unmapped += not is_route
-        reason = "which stands at another place, too" if item.is_certain else f"which counts {item.condition}"
+        reason = "which also stands at another place" if item.is_certain else f"which counts {item.condition}"
         self._tell(file, item.value, f"the item {item.key} of {item.setting}, {reason}",
                    f"It is not imported: see whether it is in force. {by_hand}")  # fmt: skip
 
     def _name_left_of(self, file: str, name: str, value: ast.expr, whole: bool) -> None:
-        by_hand = _BY_CODE if name not in self._of_routes else "Write `route` of the actions that are meant."
+        by_hand = _BY_CODE if name not in self._of_routes else "Write `route` into each action that needs it."
         if not whole or not isinstance(value, ast.Dict):
             parts = _parts(value)
             if name in ROUTES and is_list_of_pairs(value):
                 self._tell(file, value, f"{name} is a list of pairs, which Celery refuses: {ast.unparse(value)}",
-                           "Celery takes it within another list: correct it, and import again.")  # fmt: skip
+                           "Celery takes such a list within another list: correct it, and import again.")  # fmt: skip
             elif (target := _entry_changed(self._trees[file], value)) is not None:
                 self._tell(file, value, f"{ast.unparse(target)} = {ast.unparse(value)}, which changes an entry",
-                           "The entry is imported as it is before this: write the value there, and import again.")  # fmt: skip
+                           "The entry is imported with its earlier value: write this value into the entry, and import "
+                           "again.")  # fmt: skip
             elif not whole or parts is None or not parts <= self._dicts:
                 self.unmapped += name not in self._of_routes
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
         for choice in _choices(value) if whole else ():
             self._tell(file, choice.test, f"{name} where {ast.unparse(choice.test)}",
-                       "All of it is imported: take out what is not meant.")  # fmt: skip
+                       "All of it is imported: remove the parts that do not apply.")  # fmt: skip
         for inline in _inline(value) if whole else ():
             for key, item in zip(inline.keys, inline.values, strict=True):
                 is_part = key is None and (_parts(item) is not None and _parts(item) <= self._dicts)  # type: ignore[operator]

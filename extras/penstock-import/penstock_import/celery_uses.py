@@ -59,11 +59,11 @@ _CALL_OPTIONS: Mapping[str, str] = {
     "exchange": "write `route` of the action, or a workflow of one task with a `route`",
     "link": "write a workflow, or `on_success` of the action",
     "link_error": "write `on_failure` of the action",
-    "task_id": "give `key`, so that a second call starts nothing",
+    "task_id": "pass `key`, so that a second call starts nothing",
     "time_limit": "write `timeout` of the action",
     "soft_time_limit": "write `timeout` of the action",
-    "retry": "a call that fails has started nothing: see that the caller tries again",
-    "retry_policy": "a call that fails has started nothing: see that the caller tries again",
+    "retry": "a failed call has started nothing: let the caller try again",
+    "retry_policy": "a failed call has started nothing: let the caller try again",
     "headers": "give `labels`",
     "max_retries": "write `retry` of the action",
     "ignore_result": "results are kept in any case",
@@ -86,44 +86,44 @@ _OF_RETRY = _OF_ARGUMENTS | {
 _ALWAYS = frozenset({"delay", "apply_async", "send_task", "add_periodic_task", "subtask", "si"})
 _TASK_ONLY = frozenset(_CALLS) - _ALWAYS
 _ADVICE: Mapping[str, str] = {
-    "celery.signals": "Do it in the function, in `on_success`, `on_failure`, or where the worker starts.",
-    "django_celery_beat": "Write what it does as a schedule: rows of a database are read where literals make them.",
+    "celery.signals": "Do it in the function, in `on_success`, in `on_failure`, or at the start of the worker.",
+    "django_celery_beat": "Write its effect as a schedule: the import reads only rows that are made of literals.",
     **dict.fromkeys(
         ("celery.Task", "celery.app.task.Task", "celery.task.Task"),
-        "Move what the class does into the functions.",
+        "Move the code of the class into the functions.",
     ),
     "celery.chain": "Write it as a workflow.",
     "celery.group": "Write it as a workflow with `each`, or with several tasks.",
-    "celery.chord": "Write it as a workflow: a task with `needs` of several.",
-    "celery.Celery": "The pack is in its place; its settings are named one by one.",
+    "celery.chord": "Write it as a workflow: a task that `needs` several tasks.",
+    "celery.Celery": "The pack replaces it; its settings are named one by one.",
     "celery.result": "Write `client.result(id)`.",
     "celery.schedules": "Write it as a schedule.",
     "celery.exceptions": "Raise Retry or NonRetryable of Penstock.",
     "celery.utils.log": "Use Python's logging.",
-    "kombu": "See what it should do: messages are those of Penstock.",
+    "kombu": "See what it should do: Penstock has its own messages.",
     "kombu.Exchange": "Routes are names: write `route` of the actions.",
     "kombu.Queue": "Routes are names: write `route` of the actions.",
     "kombu.exceptions": "Catch the errors of the client: `penstock.errors`.",
     "kombu.serialization": "Parameters and results are JSON.",
-    "kombu.utils": "Use what Python has for it: json, uuid, str.",
+    "kombu.utils": "Use Python's own modules and types for it: json, uuid, str.",
 }
 _ARGUMENTS: Mapping[str, str] = {
     "backend": "Results are kept in PostgreSQL.",
     "changes": "The settings that it gives are mapped or named one by one.",
-    "broker": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
+    "broker": "Set PENSTOCK_BROKER_URL, or use PostgreSQL as the transport.",
     "config_source": "The settings that it takes are mapped or named one by one.",
-    "main": "Nothing is to be done: each task is mapped by the name that it has with it.",
+    "main": "Nothing is to be done: each task is mapped under the name that this gives it.",
     "set_as_current": "Nothing is to be done: there is one application.",
-    "strict_typing": "A call with wrong parameters fails in the worker there, and is refused as it is started here.",
-    "task_cls": "Move what the class does into the functions, and write its attributes of the actions.",
+    "strict_typing": "Celery's worker fails a call with wrong parameters. Penstock refuses to start it.",
+    "task_cls": "Move the code of the class into the functions, and write its attributes into the actions.",
 }
 """The work by hand for each argument of `Celery(...)` that is not a setting."""
 _OF_APPLICATION: Mapping[str, str] = {
-    "Task": "A class of tasks: write an action for each, with the options of the class, and move `run` into its function.",
+    "Task": "A class of tasks: write an action with the options of the class for each task, and move `run` into its function.",
     "register_task": "A task that is an object of a class: write an action for it, with the options that the class gives.",
     "send_task": "Write `client.start(...)` with the ref of the action.",
-    "on_after_configure": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
-    "on_after_finalize": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
+    "on_after_configure": "The schedules that its receiver makes are mapped or named; see what else the receiver should do.",
+    "on_after_finalize": "The schedules that its receiver makes are mapped or named; see what else the receiver should do.",
     "add_periodic_task": "Write each call of it as a schedule.",
     "autodiscover_tasks": "Name the modules with `--module`.",
     "config_from_object": "The settings that it takes are mapped or named one by one.",
@@ -133,7 +133,7 @@ _OF_APPLICATION: Mapping[str, str] = {
 _OF_DICT = (
     "A dict of settings, which an application may be given: each setting in it is mapped or named by itself."
 )
-ADVICE_OF_REQUEST = "Read what `penstock.current()` has: the execution, its attempt, its parameters."
+ADVICE_OF_REQUEST = "Read them from `penstock.current()`: the execution, its attempt, its parameters."
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,14 +267,14 @@ def advice_of_start(call: ast.Call, attribute: str) -> str:
         names = [name for name in names if name not in ("countdown", "eta")]
         if "max_retries" in names:
             names.remove("max_retries")
-            return f"{_CALLS['retry']} Its max_retries counts before that of the task: write `max_attempts` of the action."
+            return f"{_CALLS['retry']} Its max_retries takes precedence over the task's: write `max_attempts` of the action."
     hints = [f"{name}: {_CALL_OPTIONS.get(name, 'see what it should do')}" for name in names]
     return " ".join([_CALLS[attribute], *([f"Of its options, {'; '.join(hints)}."] if hints else [])])
 
 
 def advice_of_member(member: str) -> str:
     """Return the work by hand for a member of a task."""
-    return _CALLS.get(member, "See what it should do, and write it of the action.")
+    return _CALLS.get(member, "See what it should do, and write that into the action.")
 
 
 def _advice(path: str) -> str:
@@ -409,14 +409,14 @@ def _of_tasks(tree: ast.Module, tasks: Collection[str]) -> Iterator[Use]:
     for node in walk(tree):
         is_set = isinstance(node, ast.Call) and called(node) == "setattr" and len(node.args) == 3
         if is_set and isinstance(node, ast.Call) and _last(node.args[0]) in tasks:
-            yield Use(node, f"{ast.unparse(node)}, which sets an option later", "Write it of the action.")
+            yield Use(node, f"{ast.unparse(node)}, which sets an option later", "Write it into the action.")
         if isinstance(node, ast.Dict):
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
             if {"task", "schedule"} <= keys:
                 yield Use(
                     node,
                     f"the entry {ast.unparse(node)} of a schedule",
-                    "Write it as a schedule if something reads it.",
+                    "If other code reads the entry, write it as a schedule.",
                 )
 
 
@@ -458,7 +458,7 @@ def _of_namespace(call: ast.Call) -> Iterator[Use]:
     node, prefix = namespace_node(call), namespace_of(call)
     if node is not None and prefix is None:
         text = f"settings with the prefix {ast.unparse(node)}, which is computed"
-        yield Use(node, text, "Those with CELERY_ are read: see whether it is that one.")
+        yield Use(node, text, "The import reads only settings with CELERY_: check that this is the prefix.")
     elif node is not None and prefix not in ("", "CELERY"):
         text = f"settings with the prefix {prefix}_, which are not read"
         yield Use(node, text, "Rename them to CELERY_..., and import again.")

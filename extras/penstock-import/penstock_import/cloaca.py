@@ -71,7 +71,7 @@ class CloacaModule:
         (folder / self.file).write_text(self.text())
         (folder / "IMPORT.md").write_text(report.page(source))
         (folder / "README.md").write_text(
-            f"# {self.name}\n\nImported from {source}; [IMPORT.md](IMPORT.md) says what is left to do by hand.\n\n"
+            f"# {self.name}\n\nImported from {source}; [IMPORT.md](IMPORT.md) lists the remaining work by hand.\n\n"
             f"    penstock lint {self.file}           # all that is wrong with it, at once\n"
             f"    penstock dev --module {self.file}   # run it: everything in this terminal, PostgreSQL included\n"
         )
@@ -124,7 +124,9 @@ class CloacaFile:
         self._write_schedules()
         for id, used in self._used.items():
             for name in sorted(used & (self._dropped | self._runners)):
-                self._gap_at(1, f"task {id} uses {name}, which was left out", "Write what it is for.")
+                self._gap_at(
+                    1, f"task {id} uses {name}, which the import omits", "Write code for its purpose."
+                )
         self._note_jitter()
         return self.project
 
@@ -176,7 +178,9 @@ class CloacaFile:
         elif of_cloaca:
             for node in of_cloaca:
                 self._gap(
-                    node, f"@{ast.unparse(node)} of {function.name}", "Nothing here does the same by itself."
+                    node,
+                    f"@{ast.unparse(node)} of {function.name}",
+                    "Penstock has no equivalent: write it by hand.",
                 )
             self._dropped.add(function.name)
         elif (flow := self._constructed(function)) is not None:
@@ -194,7 +198,7 @@ class CloacaFile:
             self._gap(
                 statement,
                 f"`{_short(ast.unparse(statement))}` uses Cloacina",
-                "It was left out: write what it is for.",
+                "The import omits it: write code for its purpose.",
             )
             self._dropped |= {
                 node.id
@@ -233,7 +237,7 @@ class CloacaFile:
             self._gap_at(
                 line,
                 f"`{_short(self._lines[line - 1].strip())}`",
-                "It was left out: `penstock run`, `penstock executions` and a client do what a runner does.",
+                "The import omits it: `penstock run`, `penstock executions` and a client do the work of a runner.",
             )
 
     # -- tasks and triggers --------------------------------------------------------------------------------------
@@ -255,13 +259,15 @@ class CloacaFile:
                 other_decorators.append(node)
             else:
                 self._gap(
-                    node, f"@{ast.unparse(node)} of task {task.id}", "Nothing here does the same by itself."
+                    node,
+                    f"@{ast.unparse(node)} of task {task.id}",
+                    "Penstock has no equivalent: write it by hand.",
                 )
         if task.id in self._tasks or task.function in {other.function for other in self._tasks.values()}:
             self._gap(
                 function,
                 f"there are two tasks {task.id!r}",
-                "Import each of their workflows from a file of its own.",
+                "Import each workflow from its own file.",
             )
             if builder is not None:
                 builder.broken = True
@@ -271,7 +277,7 @@ class CloacaFile:
             self._gap(
                 decorator,
                 f"the name {task.theirs} is {task.id} here",
-                "Use the new name in what reads it from outside.",
+                "Use the new name in all outside readers.",
             )
             gaps_before += 1
         if builder is not None:
@@ -294,7 +300,8 @@ class CloacaFile:
                 if need not in names:
                     lacking.add(task.function)
                     self._gap(node, f"task {task.id} depends on {need}, which is not a task of this file",
-                              "Write that task, or take it out of `dependencies`: nothing applies before.")  # fmt: skip
+                              "Write that task, or remove it from `dependencies`: until then nothing of the project can be "
+                              "applied.")  # fmt: skip
             if task.function in lacking and task.id in self._mapped:
                 self.report.mapped["tasks"] -= 1
         return lacking
@@ -342,7 +349,7 @@ class CloacaFile:
             self._gap(call, "a workflow with a computed name", "Name it in `workflow(...)` yourself.")
             name = f"workflow_{len(self._workflows) + 1}"
         for keyword in call.keywords:
-            self._gap(call, f"{keyword.arg} of workflow {name}", "A tenant is named where a run is started.")
+            self._gap(call, f"{keyword.arg} of workflow {name}", "Name the tenant with each start.")
         return self._workflows.setdefault(name, CloacaWorkflow(name, call.lineno))
 
     def _constructed(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> CloacaWorkflow | None:
@@ -446,8 +453,8 @@ class CloacaFile:
             if workflow_name is None:
                 self._gap_at(
                     1,
-                    f"the name of the workflow, which is {name} as the file here",
-                    "A package names its workflow in package.toml: give it that name, as callers start it by it.",
+                    f"the name of the workflow, which in Penstock is {name}, like the file",
+                    "A package names its workflow in package.toml: give the workflow that name, since callers use it.",
                 )
             self._workflows[name] = CloacaWorkflow(name, 1)
         lacking = self._lacking()
@@ -477,7 +484,7 @@ class CloacaFile:
                 self._gap_at(
                     flow.line,
                     f"the workflow {flow.name} has the name of a task",
-                    f"It is {self.project.name}.{name} here: start it by that name.",
+                    f"In Penstock it is {self.project.name}.{name}: start it by that name.",
                 )
             self._refs[flow.name] = variable = name
             self.project.workflows.append(
@@ -491,7 +498,8 @@ class CloacaFile:
             self._gap_at(
                 1,
                 "jitter of retries",
-                "There it makes a delay up to a quarter shorter or longer, here only shorter: nothing to do, as a rule.",
+                "In Cloacina it makes a delay up to a quarter shorter or longer, in Penstock only shorter: usually nothing is "
+                "to be done.",
             )
 
     # -- source text, gaps ---------------------------------------------------------------------------------------

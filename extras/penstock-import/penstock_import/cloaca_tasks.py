@@ -32,8 +32,8 @@ _OPERATOR_WORDS: Mapping[str, str] = {
 _CONTEXT_METHODS = frozenset({"get", "set", "insert", "keys", "values", "items", "setdefault"})
 """The methods of Cloacina's context that our context has too."""
 _BY_HAND = {
-    "update": "Write `context.set(name, value)`; there it asks that the name is known.",
-    "remove": "A name stays: write `context.set(name, None)`.",
+    "update": "Write `context.set(name, value)`. In Cloacina the name must already exist.",
+    "remove": "A name cannot be removed: write `context.set(name, None)`.",
     "to_dict": "Write `dict(context)`.",
     "to_json": "Write `json.dumps(dict(context))`.",
     "update_from_dict": "Write `context.update(values)`.",
@@ -95,8 +95,8 @@ class CloacaTask:
         if "on_failure" in arguments:
             gap(
                 arguments["on_failure"],
-                f"on_failure of task {id} is called after each failed try there",
-                "Here it is called once the task has failed for good. Log each try in the task itself.",
+                f"on_failure of task {id}, which Cloacina calls after each failed try",
+                "Penstock calls it once the task has failed for good. Log each try in the task itself.",
             )
         task._body(function, names, gap)
         return task
@@ -149,8 +149,8 @@ class CloacaTask:
         if condition is not None and word != "all":
             gap(
                 condition,
-                f"retry_condition of task {self.id}: it is tried again after every error",
-                "Name the errors that pass by: retry={'max_attempts': 3, 'retry_on': [ConnectionError, TimeoutError]}.",
+                f"retry_condition of task {self.id}: Penstock retries it after every error",
+                "Name the temporary errors: retry={'max_attempts': 3, 'retry_on': [ConnectionError, TimeoutError]}.",
             )
 
     def _body(self, function: ast.FunctionDef | ast.AsyncFunctionDef, names: CloacaNames, gap: Gap) -> None:
@@ -174,13 +174,13 @@ class CloacaTask:
                     gap(
                         node,
                         f"context.{method} in task {self.id}",
-                        _BY_HAND.get(method, "The context here has no such method."),
+                        _BY_HAND.get(method, "Penstock's context has no such method."),
                     )
                 case ast.Delete(targets=targets) if any(_is_item_of(target, context) for target in targets):
                     gap(
                         node,
                         f"del in the context of task {self.id}",
-                        "A name stays: write `context.set(name, None)`.",
+                        "A name cannot be removed: write `context.set(name, None)`.",
                     )
         inside = {id(inner) for decorator in function.decorator_list for inner in ast.walk(decorator)}
         for node in ast.walk(function):
@@ -194,7 +194,7 @@ class CloacaTask:
                 gap(
                     node,
                     f"cloaca.{member} in task {self.id}",
-                    "Nothing here has that name: write what it is for.",
+                    "Penstock has nothing of that name: write code for its purpose.",
                 )
                 self.stub = f"it uses cloaca.{member}"
 

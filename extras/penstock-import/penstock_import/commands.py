@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 Into = Annotated[
     Path | None,
-    typer.Option(help="The folder to create; by default one of the pack's name in the current folder."),
+    typer.Option(help="The folder to create. Default: a folder with the pack's name, in the current folder."),
 ]
 
 
@@ -74,11 +74,15 @@ def openapi(
     ] = None,
     secret: Annotated[
         str | None,
-        typer.Option(help="The stored secret that authorizes calls; by default one named after the pack."),
+        typer.Option(
+            help="The stored secret that authorizes calls; by default the secret with the pack's name."
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Only operations with this id or tag, such as 'issues/*'. May be repeated."),
+        typer.Option(
+            help="The ids or tags of the operations to import, such as 'issues/*'. May be repeated."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -153,7 +157,7 @@ def _write(
         return
     for kind, number in report.found.items():
         apply = f", {report.applied[kind]} apply" if kind in report.applied else ""
-        out.print(f"{report.mapped[kind]} of {number} {kind} need nothing by hand{apply}", highlight=False)
+        out.print(f"{report.mapped[kind]} of {number} {kind} need no work by hand{apply}", highlight=False)
     out.print(
         f"{folder} is written. Gaps to close by hand, listed in {folder / 'IMPORT.md'}: {len(report.gaps)}.",
         highlight=False,

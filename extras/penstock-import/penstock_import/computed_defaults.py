@@ -49,7 +49,7 @@ class ComputedDefaults:
         try:
             compile_template(mapped)
         except DefinitionError as error:
-            raise NotMapped(f"it is refused here: {error}") from None
+            raise NotMapped(f"Penstock refuses it: {error}") from None
         return mapped
 
     def mapped(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ class ComputedDefaults:
         """Return the expression for a parameter that a default reads, as StackStorm has it before it converts types.
         Raises NotMapped for a part without an equivalent in Penstock."""
         if argument is not None or function not in self.parameters:
-            raise NotMapped(f"`{function}` has no equal here")
+            raise NotMapped(f"`{function}` has no equivalent in Penstock")
         about = self._about(function)
         default = about.get("default")
         if is_computed(default):

@@ -141,7 +141,7 @@ class _Reader:
         self._loader.flatten_mapping(source)
         for key, child in source.value:
             if not isinstance(key, yaml.ScalarNode):
-                hint = ", so that a text with {{ }} needs quotes" if isinstance(key, yaml.MappingNode) else ""
+                hint = ", so a text with {{ }} needs quotes" if isinstance(key, yaml.MappingNode) else ""
                 raise yaml.YAMLError(f"line {key.start_mark.line + 1}: a key is a text here{hint}")
             node.children[str(key.value)] = self.node(child, key.start_mark.line + 1)
         return node

@@ -166,12 +166,12 @@ class DjangoSettings:
         self._defaults.setdefault(
             name,
             Note(file, node, f"the setting {name} of Django, {about}, imported with its default {ast.unparse(value)}",
-                 "Write the value that is in force, if the setting has another one."),
+                 "If the setting has another value, write the value that is in force."),
         )  # fmt: skip
 
     def _value(self, name: str, places: list[_Place]) -> ast.expr | str:
         if name in self._changed:
-            return f"settings.{name}, which {places[0]} gives, and other code changes"
+            return f"settings.{name}, which {places[0]} sets and other code changes"
         if computed := next((place for place in places if place.value is None), None):
             return f"settings.{name}, which {computed} gives {computed.how}"
         values: list[tuple[_Place, ast.expr]] = []
@@ -191,12 +191,12 @@ class DjangoSettings:
                     if _is_secret(name)
                     else f" is {ast.unparse(value)} at {first} and {ast.unparse(further)} at {other}, and"
                 )
-                return f"settings.{name}, which{pair} only running tells which counts"
+                return f"settings.{name}, which{pair} only running the code tells which value counts"
         if _is_secret(name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
             return f"settings.{name}, which {first} gives"
         for file in sorted(self.files):
             if (later := self._later_import(file, name)) is not None:
-                return f"settings.{name}, to which {ast.unparse(later)} of {file}:{later.lineno} may give another value"
+                return f"settings.{name}, which {ast.unparse(later)} in {file}:{later.lineno} may change"
         for doubt in self._doubts:
             is_later = doubt.is_later or isinstance(doubt.node, _Function)  # any statement may call it
             if is_later or not self._is_given_after(doubt.file, doubt.node, name):
@@ -391,8 +391,8 @@ class DjangoSettings:
                 yield Note(
                     doubt.file,
                     doubt.node,
-                    f"{text}, which may give other values to {names}",
-                    "The values in the sources are imported: write those that are in force, if it gives others.",
+                    f"{text}, which may change {names}",
+                    "The values in the sources are imported: if it gives others, write the values that are in force.",
                 )
 
 

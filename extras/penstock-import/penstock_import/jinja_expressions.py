@@ -211,7 +211,7 @@ class _Writer:
         first, second = self.write(node.left), self.write(node.right)
         operator = _OPERATORS.get(type(node))
         if operator is None or (operator == "%" and first.kind == "str"):
-            raise NotMapped("a text that is formatted")
+            raise NotMapped("the formatting of a text with `%`")
         kind = "bool" if first.kind == second.kind == "bool" and operator in ("and", "or") else ""
         if operator == "+" and first.kind in ("str", "list"):
             kind = first.kind
@@ -246,7 +246,7 @@ class _Writer:
         else:
             value, covered = self.write(node), 0
         if value.kind in ITEMS:
-            raise NotMapped("the items of a task, each with a status and a result there")
+            raise NotMapped("the items of a task, each with a status and a result in StackStorm")
         value = whole_results(value)
         for part in parts[covered:]:
             value = self._step(value, part)
@@ -276,7 +276,7 @@ class _Writer:
             return self._method(value, part.node.attr, part)
         if isinstance(part, nodes.Getattr):
             if part.attr in _ATTRIBUTES:
-                raise NotMapped(f"`.{part.attr}`, which is a method of the value there")
+                raise NotMapped(f"`.{part.attr}`, which is a method of the value in StackStorm")
             return Ours(member(value.text, part.attr))
         assert isinstance(part, nodes.Getitem)
         if isinstance(part.arg, nodes.Slice):

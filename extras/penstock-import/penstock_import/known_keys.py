@@ -5,29 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_TAGS = "Write `labels` of what it should say something of."
-UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
+_TAGS = "Write `labels` of the definition that it describes."
+UNKNOWN = "The import knows no equivalent: see what it should do."
 UNKNOWN_OF_WORKFLOW = (
-    "Orquesta refuses a workflow with a key that it does not know, as it starts: take it out, or correct it."
+    "Orquesta refuses to start a workflow with an unknown key: remove the key, or correct it."
 )
-UNKNOWN_OF_CHAIN = (
-    "StackStorm refuses a chain with a key that it does not know, as it starts: take it out, or correct it."
-)
+UNKNOWN_OF_CHAIN = "StackStorm refuses to start a chain with an unknown key: remove the key, or correct it."
 IDENTITY = frozenset({"id", "uid", "ref", "pack", "metadata_file"})
 """The keys that follow from the file's name and place, or that only StackStorm uses."""
 
 BY_HAND: Mapping[str, Mapping[str, str]] = {
     "action": {
         "notify": "Write `on_success` or `on_failure` of the action, or a webhook out.",
-        "output_schema": "Write it as `result` of the action, without what is secret in it.",
+        "output_schema": "Write it as `result` of the action, without its secrets.",
         "output_key": "Have the function return that part.",
         "tags": _TAGS,
     },
     "rule": {
-        "type": "Write a rule whose `when` says what the others leave.",
+        "type": "Write a rule whose `when` covers the cases that no other rule covers.",
         "tags": _TAGS,
         "description": "Write it as a comment.",
-        "parameters": "Write it together with what is not mapped of the rule.",
+        "parameters": "Write it together with the unmapped parts of the rule.",
     },
     "trigger": {"parameters_schema": "Rules compare with the payload, in `when`.", "tags": _TAGS},
     "workflow": {"tags": _TAGS, "notify": "Write `on_success` or `on_failure` of the task."},

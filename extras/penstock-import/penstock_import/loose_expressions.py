@@ -13,18 +13,20 @@ from penstock_import import yaql_parser as tree
 _BLOCK = re.compile(r"<%(.*?)%>|\{\{(.*?)\}\}", re.DOTALL)
 _JINJA = Environment()
 LOOSE: Mapping[str, str] = {
-    "in": "`in` with a mapping, which fails in StackStorm and asks for a key here",
-    "+": "a sum with a truth value, which fails in StackStorm and counts 1 or 0 here",
-    "<": "a comparison with a truth value, which fails in StackStorm and counts 1 or 0 here",
-    "get": "`get` of a list or a text, which fails in StackStorm and is null or the default here",
-    "default": "`default` behind a member of what may be missing, which fails in StackStorm and is the default here",
-    "tuple": "a tuple, whose text has parentheses in StackStorm and brackets here",
-    "float": "`float` of a text such as `inf` or `nan`, which is that number in StackStorm and 0.0 here",
-    "sign": "a sign or `abs` of a truth value, which fails in StackStorm and counts 1 or 0 here",
-    "list": "a method of lists or mappings, which fails in StackStorm for another type, and may have a value here",
-    "json": "JSON that is read of a mapping or a number, which fails in StackStorm and is the value here",
-    "index": "an index of a text, which fails in StackStorm and gives a letter here",
-    "member": "a member of a list, which is the list of all of them in StackStorm, and fails here unless a list is certain",
+    "in": "`in` with a mapping, which fails in StackStorm and looks for a key in Penstock",
+    "+": "a sum with a truth value, which fails in StackStorm and counts as 1 or 0 in Penstock",
+    "<": "a comparison with a truth value, which fails in StackStorm and counts as 1 or 0 in Penstock",
+    "get": "`get` of a list or a text, which fails in StackStorm and is null or the default in Penstock",
+    "default": "`default` after a member of a possibly missing value, which fails in StackStorm and gives the default in "
+    "Penstock",
+    "tuple": "a tuple, whose text has parentheses in StackStorm and brackets in Penstock",
+    "float": "`float` of a text such as `inf` or `nan`, which is that number in StackStorm and 0.0 in Penstock",
+    "sign": "a sign or `abs` of a truth value, which fails in StackStorm and counts as 1 or 0 in Penstock",
+    "list": "a method of lists or mappings, which fails in StackStorm for another type and may give a value in Penstock",
+    "json": "JSON that is parsed from a mapping or a number, which fails in StackStorm and gives the value in Penstock",
+    "index": "an index of a text, which fails in StackStorm and gives a letter in Penstock",
+    "member": "a member of a list, which is a list of the items' members in StackStorm, and fails in Penstock unless the list "
+    "is certain",
 }
 """The difference between StackStorm and Penstock, by kind of expression."""
 

@@ -77,9 +77,7 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     inputs = definition.get("input") or Node(definition.line, [])
     children["input"] = _inputs(inputs)
     if different := set(parameters) ^ {str(part.peek()) for part in inputs.parts()}:
-        raise NotMapped(
-            f"{min(different)}, which is a parameter of the action or an input of the workflow, and not both"
-        )
+        raise NotMapped(f"{min(different)}, which only the action or only the workflow declares")
     if (output := definition.get("output")) is not None:
         if not output.is_mapping:
             raise NotMapped("an output that is not a mapping")
@@ -128,7 +126,7 @@ def _inputs(node: Node) -> Node:
 
 def _task(name: str, task: Node, tasks: Node, with_items: set[str], parameters: Collection[str]) -> Node:
     if _NAME.fullmatch(name) is None or name in {*_COMMANDS, FAILS_AT_THE_END} or not task.is_mapping:
-        raise NotMapped(f"the task {name}, whose name is not a word, or which is not a mapping")
+        raise NotMapped(f"the task {name}, which is not a mapping or whose name is not a word")
     _refuse_other_keys(task, _OF_TASK, f"the task {name}")
     children: dict[str, Node] = {}
     item = ""
@@ -140,7 +138,7 @@ def _task(name: str, task: Node, tasks: Node, with_items: set[str], parameters: 
         children["input"] = inputs
     if (join := task.get("join")) is not None:
         if join.peek() != "all" or task.has("on-error") or task.has("on-complete"):
-            raise NotMapped(f"the join of {name} in line {join.line}, which is not `all` alone")
+            raise NotMapped(f"the join of {name} in line {join.line}, which is not just `all`")
         children["join"] = Node(join.line, None, "all")
     if (retry := task.get("retry")) is not None:
         children["retry"] = _retry(name, retry)
@@ -260,7 +258,9 @@ def _refuse_neighbours(node: Node, subject: str) -> None:
     sees the earlier ones."""
     for key, child in node.items():
         if _NAME.fullmatch(key) is None or _names_in(child.peek()) & (node.peek().keys() - {key}):
-            raise NotMapped(f"{subject} in line {child.line}, which reads what stands beside it")
+            raise NotMapped(
+                f"{subject} in line {child.line}, which reads a value that is published beside it"
+            )
 
 
 def _targets(name: str, key: str, task: Node, tasks: Node) -> tuple[list[str], list[tuple[str, Node]]]:
@@ -342,7 +342,7 @@ def _text(text: str, line: int, with_items: set[str], item: str = "") -> str:
     if any(block.startswith("{") for block in blocks):
         if _BLOCK.fullmatch(text.strip()) and text.strip() != text:
             raise NotMapped(
-                f"an expression of Jinja with spaces around it in line {line}, whose value is a text"
+                f"an expression of Jinja in line {line} with spaces around it, which makes its value a text"
             )
         text = text.removesuffix("\n")
     if "\r" in text and blocks:
@@ -357,7 +357,7 @@ def _text(text: str, line: int, with_items: set[str], item: str = "") -> str:
         inner = block[2:-2]
         is_yaql = block.startswith("<%")
         if not is_yaql and (inner[:1] in ("-", "+") or inner[-1:] == "-"):
-            raise NotMapped(f"the expression {block} in line {line}, which takes the spaces around it away")
+            raise NotMapped(f"the expression {block} in line {line}, which removes the spaces around it")
         if refused := _refused_part(_OWN_ID.sub(r"\g<1>0", inner), is_yaql, with_items):
             raise NotMapped(f"the expression {block} in line {line}: {refused}")
         renamed = _renamed(inner, is_yaql, item)

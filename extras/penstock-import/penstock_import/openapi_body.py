@@ -109,7 +109,7 @@ class _Form:
         fields = self._schemas.fields(self._schema)
         fields.required -= self._schemas.read_only(self._schema)
         if fields.is_open:
-            self._builder.gap("its form may have other fields", "Add those that are needed to its action.")
+            self._builder.gap("its form may have undeclared fields", "Add the needed fields to its action.")
         for name in sorted(fields.required - set(fields.schemas)):
             fields.schemas[name] = {}
         for name in sorted(set(self._encodings) - set(fields.schemas)):

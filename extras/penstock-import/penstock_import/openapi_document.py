@@ -29,11 +29,11 @@ def read_document(source: str) -> tuple[dict[str, Any], str | None]:
                 response.raise_for_status()
                 text = b"".join(_bounded(response.iter_bytes()))
         except httpx.HTTPError as error:
-            raise NotFound(f"{source} gives no document: {error}", hint="Give its URL, or a file.") from None
+            raise NotFound(f"{source} gives no document: {error}", hint="Pass its URL, or a file.") from None
         return _parsed(text, source), source
     path = Path(source)
     if not path.is_file():
-        raise NotFound(f"there is no file {source}", hint="Give the path or the URL of an OpenAPI document.")
+        raise NotFound(f"there is no file {source}", hint="Pass the path or the URL of an OpenAPI document.")
     return _parsed(path.read_bytes(), source), None
 
 
@@ -43,7 +43,7 @@ def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         size += len(piece)
         if size > LARGEST_BYTES:
             raise InvalidInput(
-                f"the document has more than {LARGEST_BYTES:,} bytes", hint="Give a smaller one."
+                f"the document has more than {LARGEST_BYTES:,} bytes", hint="Pass a smaller document."
             )
         yield piece
 
@@ -56,13 +56,13 @@ def _parsed(text: bytes, source: str) -> dict[str, Any]:
             document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         except yaml.YAMLError as error:
             raise InvalidInput(
-                f"{source} is neither JSON nor YAML: {error}", hint="Give the document itself."
+                f"{source} is neither JSON nor YAML: {error}", hint="Pass the document itself."
             ) from None
     version = str(document.get("openapi", "")) if isinstance(document, dict) else ""
     if not version.startswith("3."):
         raise InvalidInput(
             f"{source} is not a document of OpenAPI 3",
-            hint="Convert one of Swagger 2 first, with swagger2openapi.",
+            hint="Convert a document of Swagger 2 first, with swagger2openapi.",
         )
     return dict(document)
 
@@ -153,7 +153,7 @@ class Document:
                     return url.rstrip("/")
             if servers:
                 raise InvalidInput(
-                    "its servers have no URL of http",
+                    "its servers have no URL with http or https",
                     hint="Name the server: --server https://api.example.org.",
                 )
         if self._address:

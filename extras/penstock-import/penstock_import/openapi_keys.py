@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock_import.report import Report
 
-UNKNOWN = "The import does not read it. Look at what it changes in a request."
+UNKNOWN = "The import does not read this key. See what it changes in a request."
 KNOWN: Mapping[str, frozenset[str]] = {
     "document": frozenset(
         [
@@ -116,12 +116,18 @@ KNOWN: Mapping[str, frozenset[str]] = {
 BY_HAND: Mapping[tuple[str, str], str] = {
     ("document", "webhooks"): "Declare a webhook for each, and a rule for its event.",
     ("operation", "callbacks"): "Declare a webhook for each, and a rule for its event.",
-    ("parameter", "allowReserved"): "Its value is escaped. Nothing, if the server decodes it.",
-    ("encoding", "allowReserved"): "Its value is escaped. Nothing, if the server decodes it.",
+    (
+        "parameter",
+        "allowReserved",
+    ): "Penstock escapes the value. If the server decodes it, nothing is to be done.",
+    (
+        "encoding",
+        "allowReserved",
+    ): "Penstock escapes the value. If the server decodes it, nothing is to be done.",
     (
         "encoding",
         "headers",
-    ): "Its part has no headers of its own. Write its action by hand if they are needed.",
+    ): "Penstock sends this part without headers of its own. If the server needs them, write the action by hand.",
     ("path", "query"): "Write its action by hand, with another method.",
     ("path", "additionalOperations"): "Write their actions by hand, with another method.",
 }

@@ -56,7 +56,8 @@ class RequestBuilder:
         self._placeholders: dict[str, str] = {}
         if hash_sign:
             self.gap(
-                "the part of its path after # is not sent", "Look at what tells it from other operations."
+                "Penstock does not send the part of its path after #",
+                "See what else distinguishes it from other operations.",
             )
 
     def gap(self, subject: str, by_hand: str) -> None:
@@ -92,7 +93,7 @@ class RequestBuilder:
             encoding = strict[0] if strict else next(filter(None, loose), None)
             is_shared = len(notes) > 1 and encoding is not None and encoding.get("style") in (None, "simple")
             if is_shared or strict.count(encoding) != len(strict) or (encoding is None and any(loose)):
-                raise InvalidInput(f"two of its parameters are named {name}, and are written in two ways")
+                raise InvalidInput(f"two of its parameters are named {name}, and have different encodings")
             result |= {name: encoding} if encoding is not None else {}
         return result
 
@@ -100,9 +101,9 @@ class RequestBuilder:
         """Return the path with templates. Raises InvalidInput if one of its parts has no parameter."""
         names = set(re.findall(r"\{([^{}]*)\}", self.path))
         if missing := sorted(names - set(self._placeholders)):
-            raise InvalidInput(f"its path has a part without a parameter: {missing[0]}")
+            raise InvalidInput(f"its path has a placeholder without a parameter: {missing[0]}")
         for name in sorted(set(self._placeholders) - names):
-            self.gap(f"its path has no part for its parameter {name}", "Correct the document.")
+            self.gap(f"its path has no placeholder for its parameter {name}", "Correct the document.")
         return re.sub(r"\{([^{}]*)\}", lambda match: self._placeholders[match[1]], self.path)
 
     def add_parameters(self, *owners: Mapping[str, Any]) -> None:
@@ -113,7 +114,9 @@ class RequestBuilder:
                 parameter = mapping_of(self.document.resolved(written), "a parameter")
                 place, name = parameter.get("in"), parameter.get("name")
                 if not isinstance(name, str) or place not in STYLES:
-                    raise InvalidInput(f"its parameter {name} is in {place}, where no parameter can be")
+                    raise InvalidInput(
+                        f"its parameter {name} is in {place}, which is not a place for parameters"
+                    )
                 selected[str(place), name] = parameter
         for (place, name), parameter in selected.items():
             subject = f"{self.subject}: the parameter {name}"

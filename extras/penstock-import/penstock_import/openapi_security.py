@@ -87,7 +87,7 @@ class Security:
         for name, scheme in schemes.items():
             place, target, prefix = _sent(name, scheme)
             if credential.has(place, target):
-                raise InvalidInput(f"two of its schemes set {target}")
+                raise InvalidInput(f"two of its security schemes set {target}")
             alias = "token" if not credential.secrets else f"token_{snake(name)}"
             parts = {"query": credential.query, "cookie": credential.cookies, "header": credential.headers}
             parts[place][target] = f"{prefix}{{{{ secrets.{alias} }}}}"

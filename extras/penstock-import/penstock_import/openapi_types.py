@@ -193,7 +193,7 @@ class Types:
         report.gap(
             file,
             1,
-            f"{name}: the types of its parameters are too large or odd",
+            f"{name}: the types of its parameters are too large or too unusual",
             "Its parameters are untyped.",
         )
         return {**whole, "properties": {ours: {} for ours in self._properties}} | {"$defs": {}}

@@ -143,7 +143,7 @@ class Orquesta:
         parameters: dict[str, Any] = {name: dict(about) for name, about in described.items()}
         computed: dict[str, Any] = {}
         only_missing: set[str] = set()
-        """Inputs with a default that stands in `input` alone, which a null that is passed does not get."""
+        """Inputs with a default only in `input`. A null that is passed does not get this default."""
         target_action: set[str] = set()
         for name, default, line in inputs:
             if name in self._surroundings.fixed:
@@ -174,7 +174,7 @@ class Orquesta:
                         computed[name] = f"{{{{ {supplied} if {is_passed} else {ours.text} }}}}"
                 except NotMapped as reason:
                     self._gap(
-                        line, f"the default {value} of the input {name}: {reason}", "Give it in the caller."
+                        line, f"the default {value} of the input {name}: {reason}", "Pass it in each call."
                     )
                     about["required"] = True
             if about.get("default") is not None:
@@ -219,7 +219,7 @@ class Orquesta:
                 self._gap(
                     line,
                     f"the variable {name}, {value}: {reason}",
-                    "Write it as an expression; it is null until then.",
+                    "Write it as an expression. Until then it is null.",
                 )
                 mapped[name] = None
         return self._named(mapped, variables)
@@ -234,7 +234,7 @@ class Orquesta:
                 self._gap(
                     lines[name],
                     f"the name {name}",
-                    "A name has letters, digits and _ only: choose another one.",
+                    "A name may have only letters, digits and _: choose another name.",
                 )
             else:
                 named[ours] = value
@@ -257,7 +257,7 @@ class Orquesta:
                 self._gap(
                     line,
                     f"the output {name}, {value}: {reason}",
-                    "Write it as an expression; it is null until then.",
+                    "Write it as an expression. Until then it is null.",
                 )
                 output[name] = None
             self._reads.setdefault("", set()).update(names.read)
@@ -507,7 +507,8 @@ class Orquesta:
                 self._gap(
                     concurrency.line,
                     f"the concurrency of {name} is computed: {concurrency.value()}",
-                    "After a failed item StackStorm starts no further one if it is 1, and here all run: write a number.",
+                    "With a concurrency of 1, StackStorm starts no item after a failed item. Penstock runs all items: write a "
+                    "number.",
                 )
         return parts
 
@@ -520,7 +521,8 @@ class Orquesta:
         elif isinstance(join, int) and not isinstance(join, bool) and 0 < join < len(sources):
             mapped["join"] = join
             self._gap(node.line, f"join: {join} of {name}, which has {len(sources)} tasks before it",
-                      "Here it runs once, as soon as so many came; see what should happen when more come.")  # fmt: skip
+                      "In Penstock it runs once, after that number of tasks; see what should happen when more tasks "
+                      "end.")  # fmt: skip
         else:
             self._gap(node.line, f"join: {join} of {name}", "Write `join: all`, or a number of tasks.")
 
@@ -541,10 +543,12 @@ class Orquesta:
                       "Write seconds into `retry`.")  # fmt: skip
             pause = 0
         if "workflow" in mapped:
-            self._gap(node.line, f"retry of the workflow {name}", "Have the tasks in it tried again.")
+            self._gap(
+                node.line, f"retry of the workflow {name}", "Write `retry` of the tasks in this workflow."
+            )
         elif "with_items" in mapped:
-            self._gap(node.line, f"retry of {name}, which runs all of its items again there",
-                      "`retry` here runs the failed item again: write it if that is meant.")  # fmt: skip
+            self._gap(node.line, f"retry of {name}, which runs all items again in StackStorm",
+                      "In Penstock `retry` runs only the failed item again: write it if this is enough.")  # fmt: skip
         else:
             mapped["retry"] = {
                 "max_attempts": number + 1,
@@ -560,7 +564,7 @@ class Orquesta:
                 self._gap(
                     when.line,
                     f"retry of {name} when {text}",
-                    "Have the action raise Retry where it should be tried again.",
+                    "Let the action raise Retry for errors that should be retried.",
                 )
 
     # -- transitions ----------------------------------------------------------------------------------------------
@@ -626,7 +630,7 @@ class Orquesta:
             return
         publish.drop()
         if any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
-            self._gap(step.line, f"{name} publishes after a failure without going on, beside a transition that does",
+            self._gap(step.line, f"{name} publishes after a failure and leads nowhere, beside a transition that leads on",
                       "Publish in that transition.")  # fmt: skip
 
     def _when(
@@ -640,7 +644,7 @@ class Orquesta:
         except NotMapped as reason:
             if str(reason) not in told_reasons:
                 self._gap(
-                    line, f"when {text}: {reason}", "Write it as an expression; until then it never holds."
+                    line, f"when {text}: {reason}", "Write it as an expression. Until then it never holds."
                 )
             told_reasons.add(str(reason))
             return "false"
@@ -666,7 +670,7 @@ class Orquesta:
                     self._gap(
                         line,
                         f"publish {name}, {value}: {reason}",
-                        "Write it as an expression; it is null until then.",
+                        "Write it as an expression. Until then it is null.",
                     )
                 told_reasons.add(f"{name}: {reason}")
                 published[name] = None
@@ -747,13 +751,13 @@ class Orquesta:
                 self._gap(
                     task.line,
                     f"{name} may be reached several times and has no join: StackStorm runs it each time",
-                    "Here it runs once, after the first. Write a task for each, or `join: all`.",
+                    "In Penstock it runs once, after the first transition. Write a task for each transition, or `join: all`.",
                 )
             if name in graph.joins and not graph.is_certain(name):
                 self._gap(
                     task.line,
                     f"{name} joins branches that may not come: StackStorm fails the workflow then",
-                    "Here it is skipped, and the workflow completes. Say with `when` what should happen.",
+                    "Penstock skips the task, and the workflow completes. Say with `when` what should happen.",
                 )
         self._tell_published(graph)
         for (writer, variable), places in self._published_mappings.items():
@@ -783,16 +787,16 @@ class Orquesta:
                 if not self._failure_stops_all:
                     self._gap(
                         self._tasks[failing].line,
-                        f"when {failing} fails, StackStorm starts nothing more, as after {other}",
-                        "Here a failure does not stop what does not depend on it.",
+                        f"when {failing} fails, StackStorm starts nothing more, not even after {other}",
+                        "In Penstock a failure stops only the tasks that depend on it.",
                     )
                     return False
                 fails_fast = True
             if self._failure_stops_all and self._tasks[other].has("retry"):
                 self._gap(
                     self._tasks[other].line_of("retry"),
-                    f"when {failing} fails, StackStorm tries {other} no more",
-                    "Here a task that runs is tried again.",
+                    f"when {failing} fails, StackStorm does not retry {other}",
+                    "Penstock still retries a running task.",
                 )
                 return fails_fast
         for name in graph.tasks:
@@ -802,8 +806,8 @@ class Orquesta:
             if not self._failure_stops_all:
                 self._gap(
                     self._tasks[name].line,
-                    f"{name} goes to fail and to other tasks: StackStorm runs only the first of those",
-                    "Here what comes after them runs, too.",
+                    f"{name} goes to fail and to other tasks: StackStorm runs only the first of these tasks",
+                    "Penstock also runs the tasks after them.",
                 )
             fails_fast = self._failure_stops_all
         if self._failure_stops_all:
@@ -822,14 +826,14 @@ class Orquesta:
                 if self._tasks[target].has("retry"):
                     self._gap(
                         self._tasks[target].line_of("retry"),
-                        f"{name} goes to fail and to {target}, which StackStorm tries no more then",
-                        "Here a task that runs is tried again.",
+                        f"{name} goes to fail and to {target}, which StackStorm then does not retry",
+                        "Penstock still retries a running task.",
                     )
                 if fails_fast and self._starts_items_later(target):
                     self._gap(
                         self._tasks[target].line_of("with"),
                         f"{name} goes to fail and to {target}, whose further items StackStorm starts even then",
-                        "Here nothing starts after a failure: write what has to run as `on_exit`.",
+                        "Penstock starts nothing after a failure: write the tasks that have to run as `on_exit`.",
                     )
 
     def _tell_tasks_beside_fail(self, graph: Graph) -> None:
@@ -845,7 +849,7 @@ class Orquesta:
                     self._gap(
                         self._tasks[name].line,
                         f"{name} goes to fail and to other tasks, which StackStorm runs even after a failure of {other}",
-                        "Here nothing starts after that failure: write what has to run as `on_exit`.",
+                        "Penstock starts nothing after that failure: write the tasks that have to run as `on_exit`.",
                     )
                     return
 
@@ -888,8 +892,8 @@ class Orquesta:
                     if variable in read:
                         self._gap(
                             line,
-                            f"{name} publishes {variable} and {fails}, whose output StackStorm gives nevertheless",
-                            "A workflow that failed has an error here and no output: hand the value on before.",
+                            f"{name} publishes {variable} and {fails}, and StackStorm still returns the workflow's output",
+                            "In Penstock a failed workflow has an error and no output: pass the value on earlier.",
                         )
 
     def _may_fail(self) -> bool:
@@ -947,15 +951,15 @@ class Orquesta:
                     and place != other
                     and not guards[entry, place].contradicts(guards[two, other])
                 ):
-                    self._gap(line, f"{entry} publishes {variable} in two transitions that may both be taken",
-                              "Here the later one counts for all that comes after.")  # fmt: skip
+                    self._gap(line, f"{entry} publishes {variable} in two transitions, and both may be taken",
+                              "In Penstock the later value counts for all tasks after it.")  # fmt: skip
                 elif (
                     entry != two
                     and is_concurrent
                     and not _exclude(graph, guards, (entry, place), (two, other))
                 ):
                     self._gap(line, f"{variable} is published by {entry} and by {two} in a workflow with branches side by side",
-                              "Which value wins differs: publish under two names.")  # fmt: skip
+                              "Another value may win in Penstock: publish under two names.")  # fmt: skip
             for name, number, line in places:
                 self._tell_seen_by_others(graph, guards, variable, (name, number, line))
 
@@ -971,8 +975,8 @@ class Orquesta:
                 continue
             readers = {edge.target, *graph.after(edge.target)}
             if any(variable in self._reads.get(reader, ()) for reader in readers):
-                self._gap(line, f"{name} publishes {variable} for some of the tasks after it, and {edge.target} reads it too",
-                          "Here all tasks after it see the value.")  # fmt: skip
+                self._gap(line, f"{name} publishes {variable} for some of the tasks after it, and {edge.target} also reads it",
+                          "In Penstock all tasks after it see the value.")  # fmt: skip
                 return
 
     # -- names, values and gaps -----------------------------------------------------------------------------------
@@ -1026,7 +1030,7 @@ class Orquesta:
             if take:
                 node.drop()
                 if ignored := ignored_text(node.peek()):
-                    self._ignored(node.line, f"`{ignored}`, which gives no name a value")
+                    self._ignored(node.line, f"`{ignored}`, which sets no variable")
             for name, value in inline_parameters(node.peek()).items():
                 yield name, Node(node.line, None, value), node.line
 
@@ -1038,7 +1042,7 @@ class Orquesta:
             self._gap(
                 line,
                 f"the expression {value}: {reason}",
-                f"Write it as an expression; it is `{otherwise}` until then.",
+                f"Write it as an expression. Until then it is `{otherwise}`.",
             )
             return otherwise
 
@@ -1071,7 +1075,7 @@ class _ItemNames:
             return self._part(steps[0]), 1
         if argument in self._parts:
             return self._part(str(argument)), 0
-        raise NotMapped("an item as a whole whose parts have names")
+        raise NotMapped("a whole item that has named parts")
 
     def _part(self, name: str) -> Ours:
         """Return the expression for a part of an item. If the item has only one name, StackStorm splits a list too."""

@@ -112,7 +112,7 @@ def as_expression(value: Any, names: Names) -> Ours:
 def _refuse_comment(text: Any, names: Names) -> None:
     """Raise NotMapped for a comment of Jinja in a text that StackStorm renders in one piece, and so drops from it."""
     if isinstance(text, str) and "{#" in text and getattr(names, "takes_several_lines", False):
-        raise NotMapped("a comment of Jinja, which StackStorm drops: take it out")
+        raise NotMapped("a comment of Jinja, which StackStorm drops: remove it")
 
 
 def is_whole(value: Any) -> bool:
@@ -132,19 +132,19 @@ def _blocks(text: str) -> list[re.Match[str]]:
 
 def _translated(block: re.Match[str], names: Names) -> Ours:
     if "\n" in block[0] and not getattr(names, "takes_several_lines", False):
-        raise NotMapped("an expression over several lines, which StackStorm leaves as text")
+        raise NotMapped("an expression over several lines, which StackStorm takes as plain text")
     jinja = block[2]
     if jinja is not None and getattr(names, "takes_several_lines", False):
         bare = re.sub(r"^[-+]|-$", "", jinja)
         if bare != jinja and block.span() != (0, len(block.string)):
-            raise NotMapped("an expression that takes the spaces around it away, as in `{{-`")
+            raise NotMapped("an expression that removes the spaces around it, as in `{{-`")
         jinja = bare
     translate, text = (
         (jinja_expressions.translate, jinja) if block[1] is None else (yaql_expressions.translate, block[1])
     )
     ours = translate(text, names)
     if ours.kind != "secret" and _KEY_OF_STORE.search(ours.text):
-        raise NotMapped("a key of the store within an expression, where nothing can be computed of a secret")
+        raise NotMapped("a key of the store within an expression, which cannot compute with a secret")
     return ours
 
 
@@ -179,5 +179,5 @@ def _checked(compiled: Callable[[str], object], ours: str) -> str:
     try:
         compiled(ours)
     except DefinitionError as error:
-        raise NotMapped(f"it is refused here: {error}") from None
+        raise NotMapped(f"Penstock refuses it: {error}") from None
     return ours

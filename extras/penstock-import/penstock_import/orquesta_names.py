@@ -84,10 +84,10 @@ def of_system(surroundings: Surroundings, steps: Sequence[str]) -> tuple[Ours, i
 def key_of_store(surroundings: Surroundings, name: str) -> Ours:
     """Return the secret for a key of StackStorm's store. Raises NotMapped if a secret is not allowed there."""
     if surroundings.note_key is None:
-        raise NotMapped("a key of the store outside of the input of a task, and of the parameters of a rule")
+        raise NotMapped("a key of the store outside of a task's input and a rule's parameters")
     scope, _, key = name.partition(".")
     if scope != "system" or not key:
-        raise NotMapped(f"the key {name}, which is not one of the scope system")
+        raise NotMapped(f"the key {name}, which is not in the scope `system`")
     return Ours(f"secrets.{surroundings.note_key(key)}", "secret")
 
 
@@ -139,7 +139,7 @@ class OrquestaNames:
         if function == "result" and self.place == "end" and argument is None and self.task is not None:
             is_read_after_failure = self.may_have_failed and self.task not in self.failure_keepers
             if is_read_after_failure and self.shapes.get(self.task) != OF_INQUIRY:
-                raise NotMapped("the result of a task that failed, which has an `error` here and no result")
+                raise NotMapped("the result of a failed task, which has an `error` in Penstock and no result")
             return self._result(Ours("result", RESULTS if self.has_items else ""), self.task, steps)
         is_itself = function == "task" and self.place == "end" and argument in (None, self.task)
         if is_itself and self.task is not None and steps[:1] in (["task_name"], ["task_id"]):
@@ -161,7 +161,7 @@ class OrquestaNames:
                 return self._items(result, argument, steps)
             value, covered = self._result(Ours(result), argument, steps[1:])
             return value, covered + 1
-        raise NotMapped(f"`{function}` has no equal here")
+        raise NotMapped(f"`{function}` has no equivalent in Penstock")
 
     def _context(self, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         name, covered = (argument, 0) if argument is not None else (steps[0] if steps else None, 1)
@@ -196,7 +196,7 @@ class OrquestaNames:
         """Return the entries of a task with items: `task(x).result.items`. Raises NotMapped for the rest of that result."""
         if steps[1:2] != ["items"]:
             raise NotMapped(
-                f"the result of {task}, which has items: a mapping with a list `items` there, and a list here"
+                f"the result of {task}, which has items: in StackStorm a mapping with a list `items`, in Penstock a list"
             )
         kinds = {path: kind for kind, path in ITEMS.items()}
         is_plain = self.shapes.get(task) == PLAIN
@@ -208,7 +208,7 @@ class OrquestaNames:
             raise NotMapped(f"the result of {task}, whose action is not known")
         if shape == OF_CHAIN:
             raise NotMapped(
-                f"the result of {task}, an action chain or a Mistral workflow, which has no such result here"
+                f"the result of {task}, an action chain or a Mistral workflow, which has no such result in Penstock"
             )
         if task in self.failure_keepers:
             value = Ours(f"{value.text}.result")
@@ -216,8 +216,8 @@ class OrquestaNames:
             return value, 0
         if shape == OF_INQUIRY:
             if steps[:1] != ["response"]:
-                raise NotMapped(f"the result of the inquiry {task} beside its `response`")
+                raise NotMapped(f"the result of the inquiry {task} outside of its `response`")
             return Ours(f"({value.text} if {value.text} is not none else none.no_answer)"), 1
         if steps[:1] != ["output"]:
-            raise NotMapped(f"the result of the workflow {task} beside its `output`")
+            raise NotMapped(f"the result of the workflow {task} outside of its `output`")
         return value, 1

@@ -99,7 +99,7 @@ def parameter(
         tell(
             source.line_of("properties"),
             f"the default of {field}, a field of parameter {name}",
-            "An object that lacks the field stays without it here: give it in the action.",
+            "In Penstock an object without the field stays without it: set the field in the action.",
         )
     immutable = source.get("immutable")
     if immutable is not None and is_immutable(source):
@@ -111,7 +111,7 @@ def parameter(
             tell(
                 immutable.line,
                 f"parameter {name} is immutable and has no default",
-                "Take it out, or give it a value.",
+                "Remove the parameter, or give it a value.",
             )
     return schema
 
@@ -156,15 +156,16 @@ def _settle_default(
         tell(
             source.line_of("default"),
             f"the default {default} of parameter {name}",
-            "Give it where the workflow is started, which requires it until then: a value, or `{{ secrets.name }}`."
+            "The workflow requires the parameter for now. Pass it with each start: a value, or `{{ secrets.name }}`."
             if is_of_workflow
-            else f"StackStorm computes it where a call lacks {name}: compute it in the function of the action.",
+            else f"StackStorm computes it for a call without {name}: compute it in the function of the action.",
         )
     elif not fits(default, schema):
         tell(
             source.line_of("default"),
             f"the default {default!r} of parameter {name} does not fit its own schema",
-            "Correct one of them." + (" The workflow requires it until then." if is_of_workflow else ""),
+            "Correct the default or the schema."
+            + (" The workflow requires the parameter until then." if is_of_workflow else ""),
         )
     else:
         return True

@@ -54,7 +54,7 @@ class Project:
         folder.mkdir(parents=True, exist_ok=True)
         head = {
             "name": self.name,
-            "description": f"Imported from {source}; IMPORT.md says what is left to do.",
+            "description": f"Imported from {source}; IMPORT.md lists the remaining work.",
         }
         _write(folder / "pack.yaml", head)
         for section in ("triggers", "actions", "workflows", "rules", "schedules"):
@@ -69,7 +69,7 @@ class Project:
         (folder / "IMPORT.md").write_text(report.page(source))
         about = yaml.safe_dump(_plain(self.about), allow_unicode=True, sort_keys=False) if self.about else ""
         (folder / "README.md").write_text(
-            f"# {self.name}\n\nImported from {source}; [IMPORT.md](IMPORT.md) says what is left to do by hand.\n\n"
+            f"# {self.name}\n\nImported from {source}; [IMPORT.md](IMPORT.md) lists the remaining work by hand.\n\n"
             + (f"```yaml\n{about}```\n\n" if about else "")
             + "    penstock lint .           # all that is wrong with it, at once\n"
             "    penstock dev --module .   # run it: everything in this terminal, PostgreSQL included\n"

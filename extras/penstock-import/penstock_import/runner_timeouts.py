@@ -22,8 +22,10 @@ def settle(name: str, task: dict[str, Any], timeout: Any, tell: Callable[[str, s
         task["timeout"] = timeout
         tell(
             subject,
-            "The action's runner there ends it after that time. Here it is `timeout` of the task, and a parameter, too: take "
-            "out what is not meant, and write `executor: process` of the action, so that it ends.",
+            "In StackStorm the action's runner ends it after that time. In Penstock it is both `timeout` of the task and a "
+            "parameter: remove one of them, and write `executor: process` of the action, so that it ends.",
         )
     else:
-        tell(subject, "The action's runner there ends it after that time: write `timeout` of the task.")
+        tell(
+            subject, "In StackStorm the action's runner ends it after that time: write `timeout` of the task."
+        )

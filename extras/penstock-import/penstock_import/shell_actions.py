@@ -121,7 +121,7 @@ def python_result(output):
 
 WITH_DEFAULTS = '''
 def with_defaults(parameters, defaults):
-    """Return parameters in which those that are missing or null have their defaults, as in StackStorm."""
+    """Return the parameters, with the defaults of missing and null parameters, as in StackStorm."""
     return defaults | {name: value for name, value in parameters.items() if value is not None or name not in defaults}
 '''
 

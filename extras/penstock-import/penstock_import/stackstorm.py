@@ -74,13 +74,16 @@ _NOTHING_TO_RUN = re.compile(
 
 
 _REFUSED_OF_RUNNER = (
-    "StackStorm takes it and gives it to the runner. Here a call with it is refused: leave it out."
+    "StackStorm accepts it and passes it to the runner. Penstock refuses a call with it: leave it out."
 )
 _OF_ENVIRONMENT = (
-    "StackStorm runs the action with these variables of the environment. Here a call with it is refused: have the function set "
+    "StackStorm runs the action with these variables of the environment. Penstock refuses a call with it: let the function set "
     "the variables, from a parameter with another name or from secrets."
 )
-_OF_RUNNER = "StackStorm gives it to the runner, and not to `run`. Here the function gets it: have it do what the runner did."
+_OF_RUNNER = (
+    "StackStorm passes it to the runner, and not to `run`. In Penstock the function gets it: let it do the runner's "
+    "work."
+)
 
 
 class StackStormPack:
@@ -152,7 +155,7 @@ class StackStormPack:
                 file,
                 1,
                 f"a chat command: {named}",
-                "There is no ChatOps: have the bot call `penstock run`, or a webhook.",
+                "Penstock has no ChatOps: let the bot call `penstock run`, or a webhook.",
             )
         self._tell_other_files()
         self._add_kept()
@@ -177,7 +180,7 @@ class StackStormPack:
                     name,
                     node.line_of("pack"),
                     f"the pack {pack} of {_peek(node, 'name') or name}, which lies in the pack {self._theirs}",
-                    "StackStorm registers no such definition: correct `pack`, and import again, if it is meant.",
+                    "StackStorm does not register such a definition: if it is needed, correct `pack` and import again.",
                 )
             elif node.is_mapping and node.children:
                 yield name, node
@@ -225,7 +228,7 @@ class StackStormPack:
                 file,
                 node.line_of("name"),
                 f"the name {theirs} is {ours} here",
-                "Use the new name in what calls it from outside: programs, bots, dashboards.",
+                "Use the new name in outside callers: programs, bots, dashboards.",
             )
 
     def _tell_apart(self, kind: str, file: str, line: int, subject: str, advice: str) -> None:
@@ -240,7 +243,10 @@ class StackStormPack:
             leftover.drop()  # a definition around this one does not name it again
         for key, line in node.repetitions():
             self.report.gap(
-                file, line, f"{key} stands twice: StackStorm reads the last one", "Take the first one out."
+                file,
+                line,
+                f"{key} stands twice: StackStorm reads the last one",
+                "Remove the first occurrence.",
             )
 
     def _own_name(self, node: Node) -> str:
@@ -256,7 +262,7 @@ class StackStormPack:
                 "pack.yaml",
                 self._head.line_of("ref" if self._head.has("ref") else "name"),
                 f"the name {self._theirs} of the pack is {self.project.name} here",
-                "Use the new name in what calls it from outside: programs, bots, dashboards.",
+                "Use the new name in outside callers: programs, bots, dashboards.",
             )
         for key in ("name", "ref"):
             if (child := self._head.get(key)) is not None:
@@ -301,7 +307,7 @@ class StackStormPack:
             advice = {
                 "config.schema.yaml": "Give these values as secrets or settings of the functions that read them.",
                 "requirements.txt": "Install these where the workers run.",
-            }.get(name, "See whether a function needs it, and move it.")
+            }.get(name, "If a function needs it, move it.")
             self.report.gap(name, 1, f"{name} is not read", advice)
 
     # -- triggers and sensors -------------------------------------------------------------------------------------
@@ -421,7 +427,8 @@ class StackStormPack:
             file,
             source.line_of("immutable"),
             f"the parameter {name}, which is immutable",
-            "StackStorm refuses each caller that names it. Here a caller may name it with its value: leave it out of the call.",
+            "StackStorm refuses a call that names it. Penstock accepts a call that passes its exact value: leave it out of "
+            "the call.",
         )
 
     def _tell_null_choice(self, file: str, name: str, source: Node) -> None:
@@ -432,8 +439,8 @@ class StackStormPack:
                 "choices that may be null",
                 file,
                 source.line_of("enum"),
-                f"the parameter {name}, a choice that is not required",
-                "StackStorm refuses a caller that gives null. Here null is like no value: leave it out of the call, or write "
+                f"the parameter {name}, an optional choice",
+                "StackStorm refuses a call with null. In Penstock null is like no value: leave it out of the call, or write "
                 "`when` of the tasks that read it.",
             )
 
@@ -453,8 +460,9 @@ class StackStormPack:
                     file,
                     output.line,
                     f"output_schema of action {name}",
-                    "StackStorm checks it only with `validate_output_schema`, which is off by default: write it as `result` of "
-                    "the action if yours is on.",
+                    "StackStorm checks it only with `validate_output_schema`, which is off by default: if yours is on, write "
+                    "it as `result` of "
+                    "the action.",
                 )
             if (notify := node.get("notify")) is not None and notify.peek() not in _EMPTY:
                 notify.drop()
@@ -494,7 +502,7 @@ class StackStormPack:
         value = enabled.value()
         if not isinstance(value, bool):
             self.report.gap(file, enabled.line, f"enabled of {subject}, {value!r}, which is neither true nor false",
-                            "StackStorm refuses it, or disables it: write what is meant, and import again.")  # fmt: skip
+                            "StackStorm refuses it, or disables it: write the intended value, and import again.")  # fmt: skip
         return value is True
 
     def _plain_action(self, node: Node, name: str, body: dict[str, Any]) -> None:
@@ -547,7 +555,7 @@ class StackStormPack:
             try:
                 if file in self._with_gaps:
                     line_of_gap = min(gap.line for gap in self.report.gaps if gap.file == file)
-                    raise NotMapped(f"this file has a gap, which is named for line {line_of_gap}")
+                    raise NotMapped(f"this file has a gap at line {line_of_gap}")
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
             except NotMapped as reason:
@@ -556,10 +564,10 @@ class StackStormPack:
         else:
             advice = {
                 "http-request": "Write the function {0}_ with httpx: it returns status_code, body, parsed and headers.",
-                "python-script": "Move what `run` of {1} does into the function {0}_run of {2}.",
+                "python-script": "Move the code of `run` of {1} into the function {0}_run of {2}.",
             }.get(
                 runner,
-                "Write what it did into the function {0}_ of {2}; it returns what `result()` was there.",
+                "Write its work into the function {0}_ of {2}; it returns the value of `result()` in StackStorm.",
             )
             refused = self._mistral.get(str(_peek(node, "name") or ""))
             why = f": {refused}" if isinstance(refused, NotMapped) else ""
@@ -602,20 +610,21 @@ class StackStormPack:
         is_limit = isinstance(default, int | float) and not isinstance(default, bool) and default > 0
         limit = default if is_limit and default is not None else otherwise
         advice = (
-            f"StackStorm ends a run after what a caller gives. Here it is `timeout: {limit}` of the action, and a call with the "
+            f"In StackStorm a caller sets this limit. In Penstock it is `timeout: {limit}` of the action, and a call with the "
             "parameter is refused: write `timeout` of the task that runs it, or of the action."
         )
         if about.get("required") is True:
             advice += " StackStorm requires it of each caller."
         if "const" in about:
             advice += (
-                " It is immutable there, and a task with another one is refused: here the task's counts."
+                " In StackStorm it is immutable, and a task with another value is refused: in Penstock the task's value "
+                "counts."
             )
         self._tell_runner_parameter(file, node, name, "timeout", advice)
         if default is not None and not is_limit:
             parameters = node.get("parameters") or Node(1)
             self.report.gap(file, parameters.line_of("timeout"), f"the timeout {default!r} of action {name}",
-                            f"It is {limit} until then: write `timeout` of the action.")  # fmt: skip
+                            f"Write `timeout` of the action. Until then it is {limit}.")  # fmt: skip
         return limit
 
     def _tell_runner_parameter(
@@ -640,7 +649,7 @@ class StackStormPack:
                 file,
                 line,
                 f"the variable {variable[0]}, which StackStorm sets for commands",
-                "Give what it needs as a parameter, or in `env`.",
+                "Pass its value as a parameter, or in `env`.",
             )
 
     def _shell(self, node: Node, name: str, entry: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -649,7 +658,7 @@ class StackStormPack:
             raise NotMapped("a password for sudo")
         schema.pop("sudo_password", None)
         if entry and runner_of(_peek(node, "runner_type")) == "local-shell-cmd":
-            raise NotMapped(f"the entry_point {entry} of a command, of which StackStorm fails each run")
+            raise NotMapped(f"the entry_point {entry} of a command, whose runs all fail in StackStorm")
         if entry:
             script = self._folder / "actions" / entry
             if not script.is_file() or not script.resolve().is_relative_to(self._folder.resolve()):
@@ -687,7 +696,7 @@ class StackStormPack:
         path = self._folder / entry
         if not path.is_file():
             self.report.gap(
-                file, node.line_of("entry_point"), f"{entry} is not there", "Find the workflow's file."
+                file, node.line_of("entry_point"), f"{entry} is missing", "Find the workflow's file."
             )
             self._stand_in(file, node, name, entry)
             return
@@ -732,8 +741,8 @@ class StackStormPack:
                 f"results of {subject}s",
                 entry,
                 1,
-                f"the result of the {subject} {name}, of {parts}",
-                "Nothing here returns it: write what is read of it as `output` of the workflow.",
+                f"the result of the {subject} {name}, which consists of {parts}",
+                "Penstock does not return it: write the parts that are read as `output` of the workflow.",
             )
         self._leftovers(entry, root, "chain" if runner == "action-chain" else "workflow", name)
         description = str(_peek(node, "description") or "")
@@ -763,7 +772,7 @@ class StackStormPack:
                     file,
                     line,
                     f"expressions with {LOOSE[kind]}",
-                    "See this one, and others of its kind in the pack, where the input may be such a value.",
+                    "Check this expression, and others of its kind in the pack, wherever the input may be such a value.",
                 )
 
     def _take_runner_parameters(self, ref: str, supplied: Any) -> None:
@@ -825,8 +834,8 @@ class StackStormPack:
                 f"the value {key.removeprefix(OF_CONFIGURATION)} of the pack's configuration"
                 if key.startswith(OF_CONFIGURATION)
                 else f"the key {key} of StackStorm's store",
-                f"Set the text that actions were given: `printf %s VALUE | penstock secrets set {name}`. Results and logs "
-                "show it as ***, and it is looked up when an attempt begins. One that is not there fails the attempt.",
+                f"Set the text that actions got in StackStorm: `printf %s VALUE | penstock secrets set {name}`. Results and logs "
+                "show it as ***, and each attempt looks it up when it begins. A missing secret fails the attempt.",
             )
         return name
 
@@ -836,7 +845,7 @@ class StackStormPack:
             file,
             line,
             f"{subject}: StackStorm ignores it",
-            "Nothing here has it either: take it out, or correct it.",
+            "Penstock has no equivalent either: remove it, or correct it.",
         )
 
     def _output(self, file: str, name: str, line: int) -> None:
@@ -844,9 +853,10 @@ class StackStormPack:
             "outputs of failed workflows",
             file,
             line,
-            f"the output of the workflow {name}, which StackStorm gives of a failed one, too",
-            "A workflow that failed has an error here and no output. After a transition to `fail`, the message of the error ends "
-            "with the output as JSON. After another failure, have the tasks hand the values on.",
+            f"the output of the workflow {name}, which StackStorm also returns after a failure",
+            "In Penstock a failed workflow has an error and no output. After a transition to `fail`, the message of the error "
+            "ends "
+            "with the output as JSON. After another failure, let the tasks pass the values on.",
         )
 
     def _route(self, file: str, line: int, route: str) -> None:
@@ -873,11 +883,11 @@ class StackStormPack:
     def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
         """Record a gap for an expression, or a text such as `1`, that is passed to a parameter of an unknown type."""
         advice = (
-            "StackStorm renders it as text and turns that into the type that the action declares. Here the value keeps its own "
-            "type: write `| string` where the parameter is a text."
+            "StackStorm renders it as text and converts the text to the declared type. In Penstock the value keeps its own "
+            "type: if the parameter is a text, write `| string`."
         )
         if may_become_another_type(value):
-            advice = "StackStorm turns this text into the type that the action declares. Here it stays a text: write the value."
+            advice = "StackStorm converts this text to the declared type. In Penstock it stays a text: write the value."
         self._tell_apart(
             "parameters without a known type",
             file,
@@ -912,7 +922,10 @@ class StackStormPack:
                 self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
                 if pack == "core" and runner:  # a process, since the runner ends it
                     self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
-                write = f"rite the function {name}_ of {self.project.module}.py; it returns what `result()` was there."
+                write = (
+                    f"rite the function {name}_ of {self.project.module}.py; it returns the value of `result()` in "
+                    "StackStorm."
+                )
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if pack == self._theirs:
                     subject, advice = (
@@ -950,7 +963,7 @@ class StackStormPack:
                 file,
                 context.line,
                 f"context of rule {name}",
-                "StackStorm keeps it with the rule, and nothing there reads it: leave it out.",
+                "StackStorm stores it with the rule and never reads it: leave it out.",
             )
         trigger, action = node.get("trigger") or Node(node.line), node.get("action") or Node(node.line)
         is_enabled = self._is_enabled(file, node, f"rule {name}", default=False)
@@ -983,7 +996,7 @@ class StackStormPack:
                     file,
                     criteria.line,
                     f"criteria of rule {name}, which has a timer",
-                    "Compare in the action.",
+                    "Check the criteria in the action.",
                 )
         else:
             rule["trigger"] = self._event(theirs, file, trigger)
@@ -997,7 +1010,7 @@ class StackStormPack:
                 file,
                 parameters.line,
                 f"parameters of the trigger of rule {name}",
-                "Compare with them in `when`.",
+                "Check them in `when`.",
             )
         if not is_enabled or self.report.recorded > previous:
             rule["enabled"] = False
@@ -1051,7 +1064,7 @@ class StackStormPack:
                 mapped.append((path, spec))
             except NotMapped as reason:
                 self.report.gap(file, child.line, f"the criterion {path}, {spec}: {reason}",
-                                "Add it to `when`; the rule is disabled until then.")  # fmt: skip
+                                "Add it to `when`. Until then the rule is disabled.")  # fmt: skip
         criteria.drop()
         return {"when": stackstorm_rules.condition_of(mapped, root)} if mapped else {}
 
@@ -1126,8 +1139,8 @@ class StackStormPack:
             self._tell_optional_attributes(file, node, name, f"{self.project.name}.{_name(theirs)}", limit)
             self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
             for twin in sorted(twin for twin, runs in self._kept.items() if runs == _name(theirs)):
-                self.report.gap(file, node.line, f"the limit of {name}, which {_name(theirs)} and {twin} each have here",
-                                "StackStorm counts both together: have all tasks run the same action, or divide the "
+                self.report.gap(file, node.line, f"the limit of {name}, which {_name(theirs)} and {twin} each have in Penstock",
+                                "StackStorm counts both together: let all tasks run the same action, or divide the "
                                 "limit between them.")  # fmt: skip
         elif target is not None and kind == "action.retry" and "retry" in target:
             self.report.gap(
@@ -1172,8 +1185,8 @@ class StackStormPack:
         gap = Gap(
             file,
             node.line,
-            f"the policy {policy} of {target}, which is refused here",
-            "Write it as `limits` or `retry`, together with what is refused.",
+            f"the policy {policy} of {target}, which Penstock refuses",
+            "Write it as `limits` or `retry`, together with the refused action.",
         )
         self.report.dependents.setdefault((section, target), []).append(("policies", _name(policy), gap))
 
@@ -1220,7 +1233,7 @@ def _key_of_text(about: Mapping[str, Any]) -> str | None:
 def _python_stub(name: str, entry: str) -> str:
     """Return the source of a function that is to be written, in a wrapper that returns what StackStorm's runner
     returns."""
-    message = f"to do: what `run` of {entry} did"
+    message = f"to do: the work of `run` of {entry}"
     return (
         f"def {name}_(**parameters):\n"
         f"    return python_result({name}_run(**parameters))\n\n\n"

@@ -103,11 +103,11 @@ def _value(path: str, root: str) -> str:
         if path == root:
             return "payload"
         if not path.startswith(f"{root}."):
-            raise NotMapped(f"a part of the event beside its {root.rpartition('.')[2]}")
+            raise NotMapped(f"a part of the event other than its {root.rpartition('.')[2]}")
         path = "trigger" + path.removeprefix(root)
     match = _PATH.fullmatch(path)
     if match is None:
-        raise NotMapped("a path with more than names and numbers")
+        raise NotMapped("a path with parts that are neither names nor numbers")
     text = "payload"
     for name, number in _STEP.findall(match[1]):
         text = f"{text}[{number}]" if number else member(text, name)
@@ -116,7 +116,7 @@ def _value(path: str, root: str) -> str:
 
 def _wildcard(value: str, pattern: Any) -> str:
     if not isinstance(pattern, str) or any(mark in pattern for mark in "?["):
-        raise NotMapped("a wildcard of more than stars")
+        raise NotMapped("a wildcard with other characters than stars")
     inner = pattern.strip("*")
     if "*" in inner:
         raise NotMapped("a wildcard with a star in its middle")
@@ -170,7 +170,7 @@ class _RuleNames:
             return Ours("payload", "" if len(steps) > depth else "dict"), depth
         if function == "st2kv" and argument is None and len(steps) >= 2:
             return key_of_store(self._surroundings, ".".join(steps)), len(steps)
-        raise NotMapped(f"`{function}` has no equal here")
+        raise NotMapped(f"`{function}` has no equivalent in Penstock")
 
 
 def parameters(
@@ -180,7 +180,7 @@ def parameters(
     corresponds to the payload, and empty for a timer. `surroundings.pack` is empty if the action is of another pack. Raises
     NotMapped for a part without an equivalent in Penstock."""
     if isinstance(value, str) and "<%" in value:
-        raise NotMapped("YAQL, which a rule leaves as text")
+        raise NotMapped("YAQL, which a rule of StackStorm takes as plain text")
     if isinstance(value, str) and ("{{" in value or "{%" in value):
         value = rendered_breaks(value)  # StackStorm renders no other text
     if isinstance(value, str) and "{%" in value:
@@ -200,5 +200,5 @@ def _checked(condition: str) -> str:
     try:
         compile_condition(condition)
     except DefinitionError as error:
-        raise NotMapped(f"it is refused here: {error}") from None
+        raise NotMapped(f"Penstock refuses it: {error}") from None
     return condition

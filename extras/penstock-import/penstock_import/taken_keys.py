@@ -25,12 +25,12 @@ DESCRIPTIVE = frozenset(
     }
 )
 """The keys that do not affect what is run."""
-DESCRIBES = "Nothing runs by them: keep in a description what people read."
-RENAMED = "Use the new name in what calls it from outside: programs, bots, dashboards."
-AS_THERE = "It is the same here: see whether it is meant."
-NULL_HERE = "Here it is null then: have each way publish it, if it is read."
-UNDECLARED = "Here it gets the declared ones alone: declare a parameter that its program reads, and pass it."
-UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
+DESCRIBES = "They do not affect a run: keep texts for people in a description."
+RENAMED = "Use the new name in outside callers: programs, bots, dashboards."
+AS_THERE = "Penstock does the same: check that this is intended."
+NULL_HERE = "In Penstock it is null then: if a task reads it, let each branch publish it."
+UNDECLARED = "In Penstock it gets only declared parameters: declare each parameter that its program reads, and pass it."
+UNKNOWN = "The import knows no equivalent: see what it should do."
 
 
 class TakenKeys:
@@ -75,7 +75,7 @@ class TakenKeys:
         enabled = self.take("enabled", True)
         if not isinstance(enabled, bool):
             self.gap("enabled", f"enabled of {self.subject}, {enabled!r}, which Attune reads as true",
-                     "Write true or false, as it is meant; until then it is not in force.")  # fmt: skip
+                     "Write true or false, as intended. Until then it is not in force.")  # fmt: skip
         return enabled is True
 
     def refuse(self, key: str, by_hand: str) -> None:

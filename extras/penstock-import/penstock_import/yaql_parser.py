@@ -168,7 +168,7 @@ class _Parser:
     def _expect(self, text: str) -> None:
         token = self._next()
         if token.text != text or token.kind != "mark":
-            raise YaqlSyntaxError(f"{token.text!r} stands where {text!r} should")
+            raise YaqlSyntaxError(f"{token.text!r} stands in the place of {text!r}")
 
     def expect_end(self) -> None:
         if self._at < len(self._tokens):
@@ -244,7 +244,7 @@ class _Parser:
             if items:
                 raise YaqlSyntaxError("a mapping has pairs only")
             return MapOf(pairs)
-        raise YaqlSyntaxError(f"{token.text!r} stands where a value should")
+        raise YaqlSyntaxError(f"{token.text!r} stands in the place of a value")
 
     def _arguments(self, close: str) -> tuple[tuple[Expr, ...], tuple[tuple[Expr, Expr], ...]]:
         arguments: list[Expr] = []

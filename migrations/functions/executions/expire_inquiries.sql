@@ -6,7 +6,7 @@ create or replace function expire_inquiries(p_limit integer, out messages messag
 language plpgsql
 as $$
 declare
-    v_reason constant text := 'nobody answered its inquiry in time';
+    v_reason constant text := 'its inquiry got no answer in time';
     v_now timestamptz := clock_timestamp();
     v_messages message[];
     v_told uuid[];

@@ -78,7 +78,7 @@ class Bulk(Given):
     @model_validator(mode="after")
     def _says_which(self) -> Self:
         if not self.all and self.chosen == ChosenExecutions():
-            raise ValueError("nothing is selected: choose some, or say `all`")
+            raise ValueError("nothing is selected: set a filter, or `all`")
         return self
 
 
@@ -99,7 +99,7 @@ class BulkLetters(Given):
     @model_validator(mode="after")
     def _says_which(self) -> Self:
         if not self.all and self.queue is None and self.reason is None:
-            raise ValueError("nothing is selected: name a queue or a reason, or say `all`")
+            raise ValueError("nothing is selected: set a queue or a reason, or `all`")
         return self
 
 

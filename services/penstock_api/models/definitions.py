@@ -82,8 +82,8 @@ class PutRule(Given):
     max_descendants: MaxDescendants = None
     debounce: Duration | None = Field(
         default=None,
-        description="The time without another matching event after which a burst of events closes, and starts one "
-        "execution. null: each event starts one.",
+        description="A burst of events closes after this time without another matching event, and starts one execution. "
+        "null: each event starts its own execution.",
     )
     by: list[str] = Field(
         default_factory=list, description="The paths whose values separate bursts, such as payload.doc."

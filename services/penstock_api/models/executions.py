@@ -70,7 +70,7 @@ class Start(Given):
         default=None,
         min_length=1,
         max_length=MAX_UNITS,
-        description="An amount for each unit, shared by the execution and all that it starts. null: no budget.",
+        description="An amount for each unit, shared by the execution and all executions that it starts. null: no budget.",
     )
     when_spent: WhenSpent = Field(
         default="refuse",
@@ -158,7 +158,7 @@ class Task(Answer):
     critical: bool = Field(description="True for a task on the critical path.")
     paused: bool = Field(
         default=False,
-        description="True: it continues when a workflow is resumed, the one that it runs or its own. Its status does not "
+        description="True: it continues when its workflow, or the workflow that it runs, is resumed. Its status does not "
         "change with the pause.",
     )
     held: bool = Field(

@@ -39,7 +39,7 @@ class MissedFires(Given):
         default=None,
         ge=1,
         le=100_000,
-        description="With `catch_up` `all`: the maximum number of missed fires that start, the latest ones. Default: "
+        description="With `catch_up` `all`: the maximum number of missed fires that start. The latest fires count. Default: "
         "100. null: as if omitted.",
     )
     spread: Duration | None = Field(

@@ -41,7 +41,7 @@ async def show(id: UUID, session: Db) -> DeadLetter:
 
 @router.post("/dead-letters/{id}/replay", dependencies=[OPERATE_ALL])
 async def replay(id: UUID, backend: Here, session: Db) -> models.ReplayedLetter:
-    """Return a dead letter to where it came from, once the cause is fixed."""
+    """Return a dead letter to its queue, once the cause is fixed."""
     await dead_letters.find(session, id)
     outcomes = [letter async for letter in dead_letters.replay(backend.client, LetterFilter([id]))]
     for outcome in outcomes:

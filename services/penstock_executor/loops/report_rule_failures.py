@@ -19,7 +19,7 @@ async def turn(parts: Parts, session: Session) -> bool:
         log.warning(
             "rules.failed",
             events=failed,
-            hint="`penstock rules errors` says why; once they are mended: `penstock rules rerun`.",
+            hint="`penstock rules errors` shows the reasons. After the correction, run `penstock rules rerun`.",
         )
     return False
 

@@ -118,7 +118,7 @@ async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Pa
     await house.start(*load(file).actions.values())
     id = await house.client.start("dur.order", {"n": 3})
     await house.until("select 1 from suspended where signals <> '[]'")
-    assert "all of the code that is registered" in (await penstock("doctor")).out.replace("\n", " ")
+    assert "all of them began with the registered code" in (await penstock("doctor")).out.replace("\n", " ")
     other = tmp_path / "changed.py"
     other.write_text(CODE.replace('ctx.step("first"', 'ctx.step("other"'))
     said = await penstock("replay", id, "--against", other)

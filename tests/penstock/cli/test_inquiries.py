@@ -45,10 +45,10 @@ async def test_question_of_paused_workflow_names_the_pause_and_then_its_responde
     await house.until("select 1 from workflow_command where obeyed_at is not null")
     listed = await penstock("inquiries")
     assert "open, paused" in listed.out
-    assert "what follows it starts when the workflow is resumed" in " ".join(listed.err.split())
+    assert "the tasks after it start when the workflow is resumed" in " ".join(listed.err.split())
     assert (await penstock("inquiries", "--json")).documents[0]["run"]["paused"] is True
     answered = await penstock("answer", str(task), "true", "--by", "ada")
-    assert "The workflow is paused. What follows the answer starts when it is resumed." in answered.out
+    assert "The workflow is paused. The tasks after the question start when it is resumed." in answered.out
     await house.until("select 1 from execution where id = $1 and status = 'completed'", task)
     [row] = (await penstock("executions", "--json")).documents
     assert row["waits_for"]["text"] == "is paused"

@@ -52,7 +52,10 @@ async def test_starts_of_a_burst_are_one_execution(house: Installation) -> None:
     answer = await penstock("why", ids.pop())
     assert "The burst has 2 starts so far." in answer.out
     refused = await penstock("run", "shop.charge", "order=7", *options, "--keep", "first")
-    assert (refused.code, "Give others another debounce_key" in " ".join(refused.err.split())) == (1, True)
+    assert (refused.code, "Give other starts another debounce_key" in " ".join(refused.err.split())) == (
+        1,
+        True,
+    )
 
 
 async def test_wrong_parameters_are_told_the_right_ones(house: Installation) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.client.sent_signals import sent_signal
 
-STORED = "The signal is stored until it is asked for."
+STORED = "The signal is stored until the function asks for it."
 
 
 @pytest.mark.parametrize(

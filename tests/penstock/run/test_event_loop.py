@@ -144,7 +144,7 @@ def test_exit_in_task_that_nothing_awaits_ends_attempt(
     assert failed.error.type == raised.partition("(")[0]
     assert (
         failed.error.message
-        == f"a task that the function made raised {raised}: raise an exception there, or return"
+        == f"a task of the function raised {raised}: let the task raise an exception or return"
     )
     assert after.result == "works"
 

@@ -488,7 +488,7 @@ SENTENCES = {
         "Time from creation to end per 15 s (waits included), last 15 min (axis from 0 to ",
         "p50 duration of the top-level executions that ended in the last",
         "top-level executions that ended in the last",
-        "Open executions, tasks and child executions included",
+        "Open executions (with tasks and child executions)",
         "waiting for a slot of a limit",
         "workflows and durable functions that wait for their own tasks or child executions",
         "A dash: no worker has started it yet, or it is a workflow, which needs no worker.",

@@ -286,7 +286,9 @@ async def _read(answer: httpcore.Response, headers: httpx.Headers) -> bytes:
                     hint="Request less data, with a query or with pages.",
                 )
     except zlib.error as error:
-        raise ResultNotStorable(f"the response is not {encoding}, as it says: {error}") from None
+        raise ResultNotStorable(
+            f"the response is not {encoding}, although its header says so: {error}"
+        ) from None
     if decompress is not None and decompress.is_open:
         raise httpcore.RemoteProtocolError(f"the {encoding} body ends too early")
     return bytes(body)

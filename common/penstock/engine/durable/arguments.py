@@ -33,7 +33,7 @@ def step_policy(name: object, retry: RetryPolicy | Mapping[str, Any] | int | Non
             why = f"{'.'.join(map(str, fault['loc'])) or 'it'}: {fault['msg']}"
         raise DefinitionError(
             f"the retry of the step {name!r:.80} is {retry!r:.80}: {why}",
-            hint="Give the number of tries in all, from 1 on, or a RetryPolicy.",
+            hint="Give the total number of tries, at least 1, or a RetryPolicy.",
         ) from None
 
 

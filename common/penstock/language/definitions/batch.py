@@ -20,9 +20,8 @@ class Batch(Options):
     holds 100 of them, or 200 ms after it claimed the first.
 
     The function takes one list of `Item`, and returns a list with one result for each. An exception in that list fails
-    its item alone. Each item stays an execution of its own, with its result, its error and its retries. Raises
-    DefinitionError if a value is not valid.
-    """
+    only its item. Each item remains a separate execution, with its result, its error and its retries. Raises
+    DefinitionError if a value is not valid."""
 
     thing: ClassVar[str] = "batch"
     positional: ClassVar[tuple[str, ...]] = ("size",)
@@ -45,7 +44,7 @@ class Batch(Options):
         if within > LONGEST_WAIT_S:
             raise Wrong(
                 f"is {within:g} s: items wait at most {LONGEST_WAIT_S} s",
-                "Write within='200ms'. A worker holds them meanwhile, so for longer waits use a schedule.",
+                "Write within='200ms'. A worker holds the items during this time, so use a schedule for longer waits.",
             )
         return within
 

@@ -19,9 +19,8 @@ class Breaker(Options):
     open, executions wait and keep their places. After the time `probe`, one execution starts as a probe. If it
     completes, the others follow gradually. If it fails, the breaker waits for `probe` again.
 
-    Failed attempts and timeouts are failures, also where a retry follows. Cancelled, lost and deferred attempts count
-    as neither, and so do refused parameters. Raises DefinitionError if a value is not valid.
-    """
+    Failed attempts and timeouts are failures, even if a retry follows. Cancelled, lost and deferred attempts do not
+    count, and neither do refused parameters. Raises DefinitionError if a value is not valid."""
 
     thing: ClassVar[str] = "breaker"
     positional: ClassVar[tuple[str, ...]] = ("failures",)
@@ -35,7 +34,7 @@ class Breaker(Options):
     probe: PositiveDuration = 30
     """The time from the opening, or from a failed probe, to the next probe."""
     by: KeyPaths = ()
-    """Paths of parameters, and labels, such as `labels.host`. Each combination of their values has a breaker of its own."""
+    """Paths of parameters, and labels, such as `labels.host`. Each combination of their values has its own breaker."""
     counts_running: bool = False
     """A running call counts as a failure until it has ended. Then at most `failures` calls reach a service that is down
     before the breaker opens. It also limits the calls: with those that have failed, at most `failures` run at the same time."""

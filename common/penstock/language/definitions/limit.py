@@ -71,14 +71,13 @@ def _scope(value: object) -> object:
 
 class Limit(Declaration):
     """`Limit(5)` lets five executions run at once, `Limit(5, by="customer")` five for each customer.
-    `by="labels.customer"` groups by a label of the execution.
-    `Limit(90_000, per="1m", cost="{{ parameters.tokens }}")` counts costs instead of executions. An attempt holds
-    a slot from when it is scheduled until it ends. With several limits it needs a slot of each.
+    `by="labels.customer"` groups by a label of the execution. `Limit(90_000, per="1m", cost="{{ parameters.tokens }}")`
+    counts costs instead of executions. An attempt holds a slot from its scheduling to its end. With several limits it
+    needs a slot of each limit.
 
     An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its lane.
-    In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a `scope`:
-    `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError if a value is not valid.
-    """
+    In the `limits` of an action it applies to that action, and needs no name. A separate limit has a name and a
+    `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError if a value is not valid."""
 
     kind: ClassVar[str] = "limit"
     thing: ClassVar[str] = "limit"
@@ -120,7 +119,8 @@ class Limit(Declaration):
     """The unit of the budgets that bound the cost, instead of `max` and `rate`: an execution takes its cost from the budget of
     its tree in this unit. A tree without such a budget is not limited."""
     breaker: Breaker | None = None
-    """A breaker instead of `max` and `rate`, for what the scope covers. An action has its own as its option `breaker`."""
+    """A breaker instead of `max` and `rate`, for the actions in the scope. The option `breaker` gives an action its own
+    breaker."""
 
     SHORT_FORMS: ClassVar[Mapping[str, tuple[str, str]]] = {
         "burst": (
@@ -172,7 +172,7 @@ class Limit(Declaration):
                 or not isinstance(values.get("max"), int)
             ):
                 raise Wrong(
-                    "per goes with max, and not with a rate",
+                    "per needs max, and cannot be used with a rate",
                     "Write Limit(90_000, per='1m'), or rate='90000/min'.",
                 )
             values["rate"] = {"count": values.pop("max"), "seconds": positive_seconds(per)}
@@ -187,9 +187,7 @@ class Limit(Declaration):
                 or not isinstance(burst, int)
                 or burst < 1
             ):
-                raise Wrong(
-                    "burst is a whole number of starts, and goes with a rate", "rate='100/min', burst=10"
-                )
+                raise Wrong("burst is a whole number of starts, and needs a rate", "rate='100/min', burst=10")
             # The window lasts until a whole burst is refilled. So it permits the burst at once, at the same average
             # rate.
             values["rate"] = {"count": burst, "seconds": rate["seconds"] * burst / rate["count"]}
@@ -216,13 +214,13 @@ class Limit(Declaration):
             names += ["when_full"] * (self.when_full != "enqueue")
             if names or self.unit not in ("", self.budget) or self.cost is None:
                 raise Wrong(
-                    "with a budget, has a cost and nothing else that bounds it",
+                    "with a budget, has a cost and no other bound",
                     "Limit(budget='tokens', cost='{{ parameters.tokens }}'); use a second limit for the rest.",
                 )
             return self
         if self.unit and self.cost is None:
             raise Wrong(
-                "has a unit and no cost", 'Say what an execution costs: cost="{{ parameters.tokens }}".'
+                "has a unit but no cost", 'Give the cost of an execution: cost="{{ parameters.tokens }}".'
             )
         if self.cost is not None and self.when_full == "cancel_running":
             raise Wrong(
@@ -245,9 +243,8 @@ class Limit(Declaration):
             raise Wrong(f"ref: is not a ref: {self.ref!r}", "Write pack.name, in small letters.")
         if bool(self.ref) != (self.scope is not None):
             raise Wrong(
-                "has a scope and no ref" if self.scope else "has a ref and no scope",
-                "On its own a limit has both: Limit(50, ref='shop.database', scope='shop'). In the limits of an "
-                "action it has neither.",
+                "has a scope but no ref" if self.scope else "has a ref but no scope",
+                "A separate limit has both: Limit(50, ref='shop.database', scope='shop'). A limit of an action has neither.",
             )
         return self
 

@@ -42,7 +42,8 @@ class HttpOptions(Options):
     request: HttpRequest | None = None
     """The request that the action makes. Without it the action POSTs its parameters in Penstock's own envelope."""
     secrets: dict[str, Annotated[str, Field(strict=True, min_length=1)]] = Field(default_factory=dict)
-    """The stored secrets of the execution's tenant that templates of the request read, by the names that they have there."""
+    """The stored secrets for templates of the request, by their names in the templates. They belong to the execution's
+    tenant."""
 
     @field_validator("url")
     @classmethod

@@ -67,8 +67,8 @@ class Rule(Declaration):
     budget: Budget | None = None
     """The budgets of each execution that the rule starts, and of all of its tree: an amount for each unit."""
     when_spent: WhenSpent = "refuse"
-    """The reaction to a spent budget. refuse: what needs more than is left is cancelled. wait: it waits until a person raises the
-    budget."""
+    """The reaction to a spent budget. refuse: an execution that needs more than the rest is cancelled. wait: it waits
+    until a person raises the budget."""
     max_depth: Bound | None = None
     """The number of rules, one after the other, in the chain of events that an execution of this rule begins. None: no bound."""
     max_descendants: Bound | None = None
@@ -76,7 +76,7 @@ class Rule(Declaration):
     bound."""
 
     debounce: Annotated[PositiveDuration, AfterValidator(at_most_a_day)] | None = None
-    """The time without another matching event after which a burst of them closes, at most a day. The rule then starts one
+    """A burst of matching events closes after this time without another matching event, at most a day. The rule then starts one
     execution for the burst. None: it starts one for each event."""
     by: BurstPaths = ()
     """Paths within `event` and `payload`, such as `payload.doc`, and labels of the rule, such as `labels.customer`. Events with

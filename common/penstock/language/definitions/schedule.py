@@ -87,7 +87,10 @@ def _context(value: object) -> object:
     except TypeError as error:
         raise Wrong(f"is not JSON: {error}", None) from None
     if size > MOST_CONTEXT:
-        raise Wrong(f"has {size:,} bytes, more than {MOST_CONTEXT:,}", "Give the run a link to it.")
+        raise Wrong(
+            f"has {size:,} bytes, more than {MOST_CONTEXT:,}",
+            "Store the data elsewhere, and give the run a link to it.",
+        )
     return value
 
 
@@ -103,7 +106,7 @@ class MissedFires(Options):
     """The reaction to a missed fire. execute: run at once. skip: do not run. delay: run after `delay` seconds, so as
     not to overload a recovering system."""
     grace: Duration = 300
-    """The seconds by which a fire may be late and still be in time. The default of five minutes is the seed's."""
+    """The seconds by which a fire may be late and still be in time. The default is five minutes."""
     delay: PositiveDuration = 60
     """The delay of missed fires, in seconds, under the policy `delay`."""
     catch_up: Literal["one", "all"] = "one"

@@ -139,19 +139,19 @@ class Window(Options):
         if pattern == "absence" and len(parts) != 2:
             raise Wrong(
                 f"has {len(parts)} parts in absence",
-                "Write absence=['shop.placed', 'shop.paid']: placed, not paid.",
+                "Write two triggers: absence=['shop.placed', 'shop.paid'] matches an order that is placed and not paid.",
             )
         self._check_numbers(pattern, parts)
         if (self.timestamp is None) != (self.lateness is None):
             raise Wrong(
-                "has timestamp or lateness alone", "Write both: timestamp='payload.at', lateness='1m'."
+                "has only one of timestamp and lateness", "Write both: timestamp='payload.at', lateness='1m'."
             )
         self._check_parts(parts)
         return self
 
     def _check_numbers(self, pattern: str, parts: tuple[Part, ...]) -> None:
         if (self.within or 0) + (self.lateness or 0) > LONGEST_S:
-            raise Wrong("has within and lateness of more than a day together", "Write shorter times.")
+            raise Wrong("has within and lateness, which add up to more than a day", "Write shorter times.")
         if pattern == "count" and (self.at_least or 1) < 2:
             raise Wrong("has at_least below 2", "Write at_least=5.")
         if pattern == "any" and (self.at_least or 1) > len(parts):
@@ -163,24 +163,24 @@ class Window(Options):
             raise Wrong("has no length", "Add the time: within='1h'.")
         if is_of_one and self.within is not None:
             raise Wrong(
-                "has within, and each event is a match by itself", "Leave within out, or set at_least."
+                "has within, although each event is a match by itself", "Leave within out, or set at_least."
             )
 
     def _check_parts(self, parts: tuple[Part, ...]) -> None:
         names = [part.name for part in parts if part.name]
         if len(set(names)) < len(names):
-            raise Wrong("names two parts alike", "Write different names.")
+            raise Wrong("gives two parts the same name", "Write different names.")
         paths: dict[str, tuple[str, ...]] = {}
         for part in parts:
             if part.by and len(part.by) != len(self.by):
                 raise Wrong(
-                    f"has {len(self.by)} paths in by, and one of its parts has {len(part.by)}",
-                    "Write as many paths, in the same order.",
+                    f"has {len(self.by)} paths in by, but one of its parts has {len(part.by)}",
+                    "Write the same number of paths, in the same order.",
                 )
             if paths.setdefault(part.trigger, part.by) != part.by:
                 raise Wrong(
-                    f"has different by in parts of {part.trigger}",
-                    "An event has one key: write the same.",
+                    f"has parts of {part.trigger} with different `by`",
+                    "An event has one key: write the same `by` in these parts.",
                 )
         if self.pattern == "absence" and parts[1].name:
-            raise Wrong("names the absent part", "No event takes it: leave its name out.")
+            raise Wrong("names the absent part", "No event takes this name: leave it out.")

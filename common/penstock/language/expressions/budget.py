@@ -47,8 +47,8 @@ def refuse_stored(value: Any) -> None:
     with the result: it would compute with the reference."""
     if type(value) is dict and len(value) == 2 and KEY in value and is_reference(value):
         raise Refused(
-            "it is in the result store, where no expression looks",
-            "Pass it on whole: an action may look into it.",
+            "it is in the result store, which expressions cannot read",
+            "Pass the whole value to an action, which can read its parts.",
         )
 
 

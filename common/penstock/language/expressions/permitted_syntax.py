@@ -58,9 +58,7 @@ def _check_node(node: nodes.Node) -> None:
     if isinstance(node, nodes.For) and node.recursive:
         raise NotAllowed("a loop cannot be recursive", node)
     if isinstance(node, nodes.CondExpr) and node.expr2 is None:
-        raise NotAllowed(
-            "this `if` has no `else`", node, "Say what the value is otherwise, as in `else none`."
-        )
+        raise NotAllowed("this `if` has no `else`", node, "Add the other value, as in `else none`.")
     if isinstance(node, nodes.Filter):
         if node.node is None:
             raise NotAllowed("a filter block is not part of expressions", node)

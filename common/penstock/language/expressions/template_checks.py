@@ -45,7 +45,7 @@ def _is_title(written: str | None) -> str | None:
         raise Wrong(error.message, error.hint) from None
     if unknown:
         raise Wrong(
-            f"reads {unknown[0]}, and a title knows only parameters",
+            f"reads {unknown[0]}, but a title can read only parameters",
             "Write 'dunning of {{ parameters.customer }}'.",
         )
     return written

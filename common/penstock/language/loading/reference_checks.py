@@ -29,7 +29,7 @@ EXECUTION = ("id", "attempt", "tenant", "action", "root", "workflow", "task")
 """The fields of `execution` in the templates of an HTTP action."""
 RESPONSE = ("status", "headers", "links", "body")
 """The fields of `response` in those that read a response."""
-SHOWN = "Lists show it. Take a parameter that is not a secret, such as an id."
+SHOWN = "Lists show the title. Use a parameter that is not a secret, such as an id."
 NAMED = 4
 """The number of further places that a line of the error names."""
 

@@ -155,12 +155,12 @@ def _meant(field: Field, text: str) -> str:
 
 def _step(field: Field, text: str, offset: int) -> int:
     if not (text.isascii() and text.isdigit()) or int(text[:9]) == 0:
-        raise _Wrong(f"the step {text!r} is not a number from 1 on", offset)
+        raise _Wrong(f"the step {text!r} is not a number of at least 1", offset)
     size = field.highest - field.lowest + 1
     if int(text[:9]) > size:
         # Such a field would match the first value only, which is not the meaning of `*/90` for minutes.
         unit = {"second": "s", "minute": "m", "hour": "h"}.get(field.name)
-        hint = f"By elapsed time it is `@every {text}{unit}`." if unit else None
+        hint = f"For elapsed time, write `@every {text}{unit}`." if unit else None
         raise _Wrong(f"the step {text} is larger than the number of values, {size}", offset, hint)
     return int(text)
 

@@ -9,6 +9,6 @@ RESERVED = {
     "expression": "when the schedule fires, as it was written",
     "is_recovery": "whether this run replaces one that was lost",
     "is_missed": "whether the fire came later than the schedule's grace",
-    "is_backfill": "whether somebody asked for this past fire",
+    "is_backfill": "whether a backfill asked for this past fire",
 }
 """The keys that a schedule's own context may not have, and what each holds."""

@@ -128,7 +128,7 @@ def _parts(text: str, rule: str) -> dict[str, str]:
             raise _wrong(text, f"{name} is given twice")
         parts[name] = value
     if parts.get("FREQ") not in _FREQUENCIES:
-        hint = "For what fires more often than daily, use cron or @every."
+        hint = "For more than one fire a day, use cron or @every."
         raise _wrong(text, f"FREQ is not one of {', '.join(_FREQUENCIES)}", hint)
     if "BYSETPOS" in parts and parts["FREQ"] in ("DAILY", "WEEKLY"):
         raise _wrong(text, "BYSETPOS needs FREQ=MONTHLY or YEARLY")
@@ -141,7 +141,7 @@ def _parts(text: str, rule: str) -> dict[str, str]:
         times *= len(parts.get(name, "0").split(","))
     if times > _MOST_A_DAY:
         raise _wrong(
-            text, f"it fires {times} times a day, and may at most {_MOST_A_DAY}", "Use cron or @every."
+            text, f"it fires {times} times a day, but the maximum is {_MOST_A_DAY}", "Use cron or @every."
         )
     return parts
 
@@ -158,7 +158,7 @@ def _local(text: str, name: str, value: str, zone: ZoneInfo) -> datetime:
 
 def _whole(text: str, name: str, value: str) -> int:
     if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:9]) <= 1_000_000:
-        raise _wrong(text, f"{name} {value!r} is not a number from 1 on")
+        raise _wrong(text, f"{name} {value!r} is not a number of at least 1")
     return int(value)
 
 

@@ -60,7 +60,7 @@ class Spec:
             walk = parse_rrule(text, zone_info)
         elif word.startswith("@") and word not in WORDS:
             hint = (
-                "What is to run at the start of a process belongs there."
+                "Penstock has no such schedule: let the process start this work itself."
                 if word == "@reboot"
                 else _WORDS_HINT
             )

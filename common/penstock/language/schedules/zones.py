@@ -28,9 +28,7 @@ def find_zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     if offset := _OFFSET.fullmatch(name):
         turned = "-" if offset["sign"] == "+" else "+"
-        hint = (
-            f"The zone that is always so far ahead is 'Etc/GMT{turned}{int(offset['hours'])}', sign reversed."
-        )
+        hint = f"The zone with this fixed offset is 'Etc/GMT{turned}{int(offset['hours'])}', with the sign reversed."
         raise DefinitionError(f"There is no time zone {name!r}.", hint=hint)
     folded = {zone.casefold(): zone for zone in names}
     cities = {zone.rsplit("/", 1)[-1].casefold(): zone for zone in sorted(names)}

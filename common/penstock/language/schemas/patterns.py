@@ -51,5 +51,5 @@ def search(pattern: regex.Pattern[str], text: str, budget: Budget) -> bool:
         budget.spend_time_since(began)
     raise CheckTooCostly(
         f"a text of {len(text):,} characters takes too long to be matched with the pattern {pattern.pattern!r}",
-        hint="Send shorter and fewer ones, or repeat only what can match in one way: a+ instead of (a|aa)+.",
+        hint="Send shorter and fewer texts, or repeat only a part that can match in one way: a+ instead of (a|aa)+.",
     )

@@ -136,7 +136,8 @@ class Schema:
             texts = [fault_text(fault, label) for fault in islice(walk, SHOWN)]
         except CheckTooCostly:
             raise InvalidInput(
-                f"{label}: does not fit its schema", hint="It is too large to say where: send a smaller one."
+                f"{label}: does not fit its schema",
+                hint="The value is too large to name the place: send a smaller value.",
             ) from None
         if texts:
             hint = next((hint for _, hint in texts if hint), None)

@@ -102,8 +102,8 @@ def _check_patterns(parts: Iterator[Mapping[str, Any]]) -> None:
             texts.add(part["pattern"])
     if patterns.length(texts) > PATTERNS_CAP:
         raise Wrong(
-            f"has patterns of more than {PATTERNS_CAP:,} characters together",
-            "Write fewer or shorter ones: each counts 64 more than it has.",
+            f"has patterns with more than {PATTERNS_CAP:,} characters in total",
+            "Write fewer or shorter patterns: each counts with 64 more characters.",
         )
     for pattern in texts:
         try:

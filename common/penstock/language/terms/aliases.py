@@ -286,10 +286,10 @@ ALIASES: Mapping[str, Mapping[str, Alias]] = {
         "action_ref": _is("Attune", action="shop.charge"),
         "action_params": _is("Attune", params={"order": "{{ payload.id }}"}),
         "parameters": _is("StackStorm", params={"order": "{{ payload.id }}"}),
-        "label": _is("Attune", description="Charge what is dear."),
+        "label": _is("Attune", description="Charge big orders."),
         "name": _is("StackStorm", ref="shop.charge_big"),
         "id": _is("Attune", ref="shop.charge_big"),
-        "tags": _is("Attune StackStorm", description="Charge what is dear."),
+        "tags": _is("Attune StackStorm", description="Charge big orders."),
         "pack": _is("StackStorm", ref="shop.charge_big"),
     },
     "schedule": {

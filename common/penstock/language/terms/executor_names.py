@@ -32,8 +32,8 @@ def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]
             [
                 action.source.at(("executor",)).wrong(
                     f"action {action.ref}: there is no task executor {action.executor!r}",
-                    f"{did_you_mean(action.executor, names)} Register one of your own in its module "
-                    "(`register_executor`), or name it in PENSTOCK_EXECUTORS wherever its actions are applied or loaded "
+                    f"{did_you_mean(action.executor, names)} Register your own executor in its module "
+                    "(`register_executor`). Or name it in PENSTOCK_EXECUTORS on each machine that applies or loads its actions "
                     "(null: not on this worker).",
                 )
                 for action in wrong

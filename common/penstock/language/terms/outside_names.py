@@ -25,7 +25,7 @@ def check_tenant(tenant: object) -> str:
     if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise InvalidInput(
             f"{_short(tenant)} is not a valid tenant name",
-            hint="Use 1 to 63 of a-z, 0-9, _ and -, of which the first is a letter or a digit.",
+            hint="Use 1 to 63 characters of a-z, 0-9, _ and -. The first is a letter or a digit.",
         )
     return tenant
 

@@ -127,13 +127,13 @@ def _mismatch(blocks: tuple[tuple[Segment, ...], ...], segments: list[str]) -> s
     if len(blocks) == 1:
         (only,) = blocks
         if len(only) > len(segments):
-            return f"it has {len(only)} segments, the namespace only {len(segments)}"
+            return f"it has {len(only)} segments, but the namespace has only {len(segments)}"
         return _differs(only, segments, len(segments) - len(only))
 
     head, *middle, tail = blocks
     end = len(segments) - len(tail)
     if end < len(head):
-        return f"it needs {len(head) + len(tail)} segments, the namespace has {len(segments)}"
+        return f"it needs {len(head) + len(tail)} segments, but the namespace has {len(segments)}"
     if reason := _differs(head, segments, 0) or _differs(tail, segments, end):
         return reason
     at = len(head)
@@ -142,7 +142,7 @@ def _mismatch(blocks: tuple[tuple[Segment, ...], ...], segments: list[str]) -> s
             at += 1
         at += len(block)
         if at > end:
-            return f"{_written(block)!r} is nowhere between what stands before and after it"
+            return f"{_written(block)!r} does not occur between its neighbours"
     return None
 
 

@@ -71,7 +71,7 @@ def _when(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
 
 def _never(graph: Graph, node: Node, path: Location) -> Iterator[Problem]:
     if node.sources and not any(_runs(node, outcomes) for outcomes in _possible(graph, node)):
-        hint = "However the tasks before it end, its terms are not met. See the trigger rules in docs/workflows.md."
+        hint = "No outcome of the tasks before it meets its conditions. See the trigger rules in docs/workflows.md."
         yield Problem((*path, "when" if node.rule else "needs"), "it can never run", hint)
 
 

@@ -130,7 +130,7 @@ class _Reader:
         used = sorted(name for name in uses(names).tasks if ("tasks", name, "status") in names.paths)
         if used and not task_trigger_rules.about_outcomes(task.when):
             hint = (
-                f"An expression alone is only asked after success. Write {{failed: {used[0]}}} or the like, "
+                f"An expression alone is evaluated only after success. Write {{failed: {used[0]}}} or the like, "
                 "or put `all_done` beside the expression in `all`."
             )
             yield Problem(

@@ -28,7 +28,7 @@ OPERATORS: Mapping[str, str] = {
     "Exists": "exists",
     "NotExists": "not exists",
 }
-"""The operators of Cloacina, and ours."""
+"""The operators of Cloacina, each with Penstock's operator."""
 TYPES = ("Always", *GROUPS, *OUTCOMES, "ContextValue")
 _KEYS: Mapping[str, frozenset[str]] = {
     "Always": frozenset(),

@@ -111,7 +111,7 @@ def _bind(end: str, task: str, params: Mapping[str, Any]) -> dict[str, Any]:
     parameters = params.get("parameters")
     if not isinstance(parameters, Mapping) or not isinstance(parameters.get("context"), Mapping):
         raise InvalidInput(
-            f"the callback of task {task} follows the end of its task, and is not started by itself",
+            f"the callback of task {task} starts only at the end of its task",
             hint="Start the workflow of the task.",
         )
     result = params.get("result")

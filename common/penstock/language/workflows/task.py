@@ -189,26 +189,27 @@ class Step(Options):
         if len(ways) != 1:
             raise Wrong(
                 f"has {' and '.join(ways)}" if ways else "does nothing",
-                "A task has one of action, workflow, wait_for_event and inquiry. One that only joins or publishes "
+                "A task has one of action, workflow, wait_for_event and inquiry. A task that only joins or publishes "
                 "has `action: noop`.",
             )
         waits, at_once = self.kind in ("event", "inquiry"), self.kind in (NOOP, FAIL)
-        self._refuse(waits, "input route retry timeouts recovery limits", "a task that waits has none")
+        self._refuse(waits, "input route retry timeouts recovery limits", "a waiting task has no such option")
         self._refuse(
             at_once,
             "with_items route delay retry timeouts recovery limits",
-            f"`{self.action}` is done at once, by the executor itself",
+            f"the executor itself ends `{self.action}` at once",
         )
         self._refuse(
-            self.kind == "workflow", "recovery route retry", "a workflow has no worker; its tasks have theirs"
+            self.kind == "workflow",
+            "recovery route retry",
+            "a workflow has no worker, but its tasks have workers",
         )
         if self.kind == "workflow" and self.timeouts is not None and self.timeouts.waiting is not None:
             raise Wrong(
-                "has `timeouts.waiting`, and a workflow asks nothing itself", "Set it on the task that asks."
+                "has `timeouts.waiting`, but a workflow asks no questions itself",
+                "Set it on the task that asks.",
             )
-        self._refuse(
-            self.with_items is None, "concurrency batch_size item_failures", "it goes with with_items"
-        )
+        self._refuse(self.with_items is None, "concurrency batch_size item_failures", "it needs with_items")
         return self
 
     def _refuse(self, condition: bool, fields: str, why: str) -> None:

@@ -254,9 +254,9 @@ def _misuse(message: str, hint: str) -> DefinitionError:
 parameters = ValueReference("parameters")
 """The parameters of the run."""
 variables = ValueReference("vars")
-"""The variables: the workflow's `vars`, and those that tasks before published."""
+"""The variables: the workflow's `vars`, and the variables that earlier tasks published."""
 context = ValueReference("context")
-"""The parameters, and over them the variables."""
+"""The parameters and the variables. A variable hides a parameter of the same name."""
 system = ValueReference("system")
 """The run's own data: `system.id` and `system.workflow`, and in the exit task also `system.status` and `system.error`.
 """

@@ -102,7 +102,7 @@ def _topology(missing: Sequence[str], unbound: Sequence[str], settings: Settings
     return bad(
         "rabbitmq",
         "; ".join(says),
-        f"{fix}Penstock then publishes the messages again that were lost with a queue.",
+        f"{fix}Penstock then publishes the lost messages of the queue again.",
     )
 
 

@@ -17,7 +17,7 @@ async def findings(session: Session) -> list[Finding]:
         return [
             ok(
                 "durable functions",
-                f"{count(sum(r.count for r in runs), 'open run')}, all of the code that is registered",
+                f"{count(sum(r.count for r in runs), 'open run')}, and all of them began with the registered code",
             )
         ]
     text = "; ".join(f"{count(run.count, 'open run')} of {run.ref} began with other code" for run in other)

@@ -23,7 +23,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
             warning(
                 "waits",
                 f"{circle_count} of executions wait for each other in the same way",
-                "Resolve the listed ones, and run this command again.",
+                "Resolve the listed circles, and run this command again.",
             )
         )
     return described

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 NOT_BEGUN = "not begun"
 DUE = "due"
 """The stored status of a task that has not started, since its workflow is paused or has no room for it."""
-ANSWER_WHILE_PAUSED = "An answer is stored at once, and what follows it starts when the workflow is resumed."
+ANSWER_WHILE_PAUSED = (
+    "An answer is stored at once, and the tasks after it start when the workflow is resumed."
+)
 """The effect of an answer to a question of a paused workflow."""
 
 

@@ -43,9 +43,7 @@ class ListedEvent:
     source: str | None
     created_at: datetime
     payload: Any
-    matched: Annotated[
-        int, Field(description="The number of rules that matched. Those that failed are included.")
-    ]
+    matched: Annotated[int, Field(description="The number of rules that matched, including failed rules.")]
     failed: Annotated[
         int,
         Field(

@@ -76,7 +76,10 @@ class ListedWait:
         Field(description="The wait in words, such as `waits for the signal paid`."),
     ]
     execution_id: Annotated[
-        UUID, Field(description="The execution that waits: this one, or the first of those inside.")
+        UUID,
+        Field(
+            description="The execution that waits: this execution, or the first waiting execution inside it."
+        ),
     ]
     due_at: Annotated[
         datetime | None,
@@ -85,7 +88,7 @@ class ListedWait:
 
 
 WAITS_FOR = (
-    "What the open execution waits for while nothing in it runs; for a paused workflow: the pause. null: something runs or is "
+    "The wait of an open execution in which nothing runs; for a paused workflow: the pause. null: something runs or is "
     "about to start, or something inside it waits for a limit or a worker."
 )
 """The description of the field `waits_for`."""

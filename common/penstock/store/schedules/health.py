@@ -81,7 +81,7 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
         "missed",
         await figures.missed(session, WINDOW),
         MOST_MISSED,
-        "fires found to be missed in the last hour",
+        "fires that were recorded as missed in the last hour",
     )
     troubles += [_ahead(row) for row in await figures.ahead(session, LATE)]
     return troubles

@@ -264,7 +264,8 @@ class Session:
             if self.codec.is_defect(getattr(error, "detail", None)):
                 return ConfigurationError(
                     translated.message,
-                    hint="Penstock does not seal this value, which is a defect: report it. `penstock encryption off` lets it in.",
+                    hint="Penstock does not encrypt this value, which is a defect: please report it. `penstock encryption "
+                    "off` permits the value.",
                 )
             self.codec.forget()
         return translated

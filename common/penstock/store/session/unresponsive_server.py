@@ -67,5 +67,5 @@ class UnansweredWatch:
                 return  # behind a pooler, these process ids are the pooler's
             for pid, pooled in pids.items():
                 if pid not in known_pids:
-                    log.warning("database.server_left", reason="it does not answer, and another does")
+                    log.warning("database.server_left", reason="it does not answer, but another host does")
                     pooled.terminate()

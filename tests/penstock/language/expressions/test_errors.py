@@ -94,8 +94,8 @@ STORED = {"$stored": f"2030-01-01/00000000-0000-7000-8000-000000000000-{'a' * 64
 )
 def test_computing_with_a_stored_result_is_refused(source: str) -> None:
     error = error_of(source, r=STORED, other=dict(STORED), all=[dict(STORED)])
-    assert "it is in the result store, where no expression looks" in error.message
-    assert "Pass it on whole" in (error.hint or "")
+    assert "it is in the result store, which expressions cannot read" in error.message
+    assert "Pass the whole value to an action" in (error.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_pattern_that_does_not_match_is_named_as_it_was_written() -> None:
     router = Router([RoutingRule("a*b::c", "r"), RoutingRule("**::x*::**", "r")], "default")
     [first, second] = router.explain("z::c").passed_over
     assert first.reason == "'a*b' does not match segment 1, 'z'"
-    assert "'x*' is nowhere" in second.reason
+    assert "'x*' does not occur" in second.reason
 
 
 def test_a_pattern_may_be_as_long_as_the_bound() -> None:
@@ -269,11 +269,11 @@ def test_explain_says_which_rule_matched_and_why_earlier_ones_did_not() -> None:
     assert [passed.rule for passed in explanation.passed_over] == rules[:5]
     assert str(explanation).splitlines() == [
         "public::ml::train -> gpu (pattern 'ml::*' matches)",
-        "  not 'public::a::b::c::d' -> one: it has 5 segments, the namespace only 3",
+        "  not 'public::a::b::c::d' -> one: it has 5 segments, but the namespace has only 3",
         "  not 'etl::*' -> two: 'etl' does not match segment 2, 'ml'",
         "  not '**::batch::**::x' -> three: 'x' does not match segment 3, 'train'",
-        "  not 'public::**::batch::**' -> four: 'batch' is nowhere between what stands before and after it",
-        "  not 'a::b::**::c::d' -> five: it needs 4 segments, the namespace has 3",
+        "  not 'public::**::batch::**' -> four: 'batch' does not occur between its neighbours",
+        "  not 'a::b::**::c::d' -> five: it needs 4 segments, but the namespace has 3",
     ]
 
 

@@ -151,7 +151,7 @@ def test_function_becomes_the_callback_of_its_task() -> None:
     error = {"type": "ValueError", "message": "no rows"}
     assert run_here(alerted, {**ended, "status": "failed", "result": None, "error": error}) is None
     assert calls == [("followed", {"day": 1, "rows": 2}), ("followed", "no rows", {"day": 1})]
-    with pytest.raises(InvalidInput, match="is not started by itself"):
+    with pytest.raises(InvalidInput, match="starts only at the end of its task"):
         noted.bind({"execution": "x", "status": "completed"})
 
 

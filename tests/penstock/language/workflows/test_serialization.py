@@ -131,7 +131,7 @@ def test_unknown_options_are_refused_with_a_suggestion() -> None:
         ("{action: noop, with_items: [1]}", "has `with_items`, which cannot be used here"),
         (
             "{action: a.b, concurrency: 2}",
-            "has `concurrency`, which cannot be used here: it goes with with_items",
+            "has `concurrency`, which cannot be used here: it needs with_items",
         ),
         ("{inquiry: {prompt: x}, input: {a: 1}}", "has `input`, which cannot be used here"),
         ("{action: a.b, delay: 5x}", "is not a duration: '5x'"),

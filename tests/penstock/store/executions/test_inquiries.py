@@ -166,7 +166,7 @@ async def test_only_those_that_are_due_end_by_their_default_if_they_have_one(sta
     assert found["with a default"] == ("responded", "its default", '"yes"')
     assert {found[name][0] for name in ("due later", "never due", "that goes on")} == {"created"}
     [row] = await stand.sql("select reason from execution where status = 'timeout'")
-    assert row["reason"] == "nobody answered its inquiry in time"
+    assert row["reason"] == "its inquiry got no answer in time"
     assert await expire(stand) == set()
 
 

@@ -107,7 +107,7 @@ class Publisher:
         self._refusals.over({queue for queue, c in answers if _confirmed(c)} - refusing)
         if self._refusals.count(refusing) and channel is self._channel:
             self._channel = None  # frames that were written after the close would end the connection
-            self._kept.renew(f"not taken: messages for {', '.join(sorted(refusing))}")
+            self._kept.renew(f"RabbitMQ refused messages for {', '.join(sorted(refusing))}")
 
     async def _prepare(self, channel: object) -> None:
         assert isinstance(channel, Channel)
