@@ -174,6 +174,7 @@ class Plain:
             raise
         finally:
             self._calling -= Counter([place])
+            self._cut_when_suspended()
             if self._held is not None:
                 if not self._calling:
                     self._held.set()
@@ -198,6 +199,21 @@ class Plain:
                 return failed + PAUSE
             attempt = attempt._before
         return instant
+
+    def _drop(self, call: tuple[str, int]) -> None:
+        """Note that a wait was cancelled. What it waits for is cut off once the run suspends itself, too."""
+        self._dropped.add(call)
+        self._cut_when_suspended()
+
+    def _cut_when_suspended(self) -> None:
+        """Cut off the waits that were cancelled before, unless a step runs with the next look."""
+
+        def suspend() -> None:
+            if not self._calling and self._held is None:
+                self.cut |= dropped
+
+        if dropped := self._dropped - self.cut:
+            asyncio.get_running_loop().call_later(LOOK, suspend)
 
     def _cut_dropped(self) -> None:
         """Cut off the waits that were cancelled before, once a call begins that waits for an instant."""
@@ -432,7 +448,7 @@ class Plain:
             self.world.start_child(place)
             await self._until(self._begin() + seconds + self.world.delay(f"end of {place}"))
         except asyncio.CancelledError:
-            self._dropped.add((place, 0))
+            self._drop((place, 0))
             raise
         if fails:
             raise StepFailed(f"{ref} failed: <{place}>", name=ref, type="OSError")
@@ -530,7 +546,7 @@ class Plain:
                 await asyncio.sleep(max(self._end_of(hold) - time.monotonic(), 0))
             return await self._answered(timeout, name)
         except asyncio.CancelledError:
-            self._dropped.add((name, 0))
+            self._drop((name, 0))
             raise
 
     async def _answered(self, timeout: float | None, name: str) -> Any:

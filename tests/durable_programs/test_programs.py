@@ -341,6 +341,19 @@ def test_child_that_a_failure_cancelled_starts_again_after_a_sleep() -> None:
     assert played.world.calls[-1].began - begins > 2 * s.DAY
 
 
+@pytest.mark.parametrize(
+    "waits", [s.Child(days=2), s.Wait(ask=True, comes=2, timeout=3)], ids=["child", "question"]
+)
+def test_wait_that_a_failure_cancelled_begins_again_after_a_suspension(waits: s.Statement) -> None:
+    """The function suspends itself between the failure of its branch and its own, which cancels what the other branch awaits."""
+    fails = s.Block((s.Sleep(1), s.Step(fails=1)))
+    branch = s.Start(0, s.Branches("group", (fails, waits)))
+    program = Program(s.Block((branch, s.Sleep(3), s.Await(0), s.Step("b"))), attempts=2)
+    played = check(program)
+    [(_, begins)] = played.run.pauses
+    assert played.world.calls[-1].began - begins > 2 * s.DAY
+
+
 def test_time_limit_of_a_block_that_has_caught_the_failure_of_a_group() -> None:
     """Before Python 3.13 the task still counts the cancellation that its group has made, and CancelledError ends the function."""
     fails = s.Try("except", s.Branches("group", (s.Step(fails=s.ALWAYS),)), s.Sleep(3))
