@@ -86,7 +86,7 @@ SENDER = "@app.on_after_configure.connect\ndef setup(sender, **options):\n"
     [
         ("def setup(sender):\n    sender.add_periodic_task(5, weigh.s(1))\n", 7, "which the sources may never call"),
         (SENDER + "    while DEBUG:\n        sender.add_periodic_task(5, weigh.s(1))\n", 9, "a call under a condition"),
-        (SENDER + "    if DEBUG: raise Error\n    sender.add_periodic_task(5, weigh.s(1))\n", 9, "which may end before this call"),
+        (SENDER + "    if DEBUG: raise E\n    sender.add_periodic_task(5, weigh.s(1))\n", 9, "which may end before this call"),
         (SENDER + "    for i in crates:\n        sender.add_periodic_task(5, weigh.s(i))\n", 9, "a call under a condition"),
         (SENDER + "    sender.add_periodic_task(5, other.s(1))\n", 8, "other is not a task of this source"),
         (SENDER + "    sender.add_periodic_task(5, weigh.s(*crates))\n", 8, "*crates"),
