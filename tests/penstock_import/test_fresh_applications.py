@@ -295,7 +295,7 @@ def test_setting_that_an_option_reads_counts_for_all_tasks(tmp_path: Path) -> No
 
 def test_application_that_a_function_returns_is_followed(tmp_path: Path) -> None:
     """A method returns the application without a name, and another one gets it as a parameter."""
-    made = (
+    makers = (
         "from celery import Celery\n"
         "class Utils:\n"
         "    @classmethod\n"
@@ -313,7 +313,7 @@ def test_application_that_a_function_returns_is_followed(tmp_path: Path) -> None
         "Utils.begin(queue=queue)\n"
         "queue.control.revoke('x')\n"
     )
-    _, report = of_application(tmp_path, {"__init__.py": "", "made.py": made, "used.py": used})
+    _, report = of_application(tmp_path, {"__init__.py": "", "made.py": makers, "used.py": used})
     assert named(report, "made.py:8 queue.Task, which is set on the application"), texts(report)
     assert named(report, "used.py:6 queue.control of the application"), texts(report)
 
@@ -333,7 +333,7 @@ def test_application_with_a_type_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "zone"),
+    ("lines", "zone"),
     [
         ("", "Asia/Tokyo"),
         ("other.conf.timezone = 'Europe/Oslo'\n", None),
@@ -342,7 +342,7 @@ def test_application_with_a_type_is_one(tmp_path: Path) -> None:
     ],
 )
 def test_zone_is_that_of_the_one_application_with_settings(
-    tmp_path: Path, more: str, zone: str | None
+    tmp_path: Path, lines: str, zone: str | None
 ) -> None:
     entry = "{'task': 'depot.tasks.weigh', 'schedule': crontab(hour=3, minute=0)}"
     settings = (
@@ -354,7 +354,7 @@ def test_zone_is_that_of_the_one_application_with_settings(
         "celery.py": DJANGO,
         "settings.py": settings,
         "tasks.py": WEIGH,
-        "stop.py": f"from celery import Celery\nfrom depot.tasks import weigh\nother = Celery(broker='amqp://')\n{more}",
+        "stop.py": f"from celery import Celery\nfrom depot.tasks import weigh\nother = Celery(broker='amqp://')\n{lines}",
     }
     project, report = of_application(tmp_path, files)
     assert project.schedules["all"].get("timezone") == zone, texts(report)

@@ -772,10 +772,13 @@ class CeleryProject:
             self._gap(file, node, f"the route of {key}", "Write `route` into each action that needs it.")
             return
         previous = len(self.report.gaps)
-        told = {"queue", "delivery_mode"}  # each execution is stored, whatever the mode of delivery is there
+        settled = {
+            "queue",
+            "delivery_mode",
+        }  # each execution is stored, whatever the mode of delivery is there
         if isinstance(value, dict) and self._is_own_key(queue, value.get("routing_key")):
-            told.add("routing_key")
-        for option in sorted(value.keys() - told) if isinstance(value, dict) else ():
+            settled.add("routing_key")
+        for option in sorted(value.keys() - settled) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)

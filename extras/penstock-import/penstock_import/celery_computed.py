@@ -386,7 +386,7 @@ class _Writer:
 
     def _expand(self, node: ast.expr, values: _Values, depth: int, is_whole: bool = False) -> ast.expr:
         """Return a copy of an expression with its names replaced, its calls written out, and its literals computed.
-        `is_whole`: it is the value of a setting, whose merged parts stay apart."""
+        `is_whole`: it is the value of a setting. Its merged parts stay apart."""
         self._parts_read += 1
         if depth > _DEEPEST or self._parts_read > _MOST_PARTS or isinstance(node, _UNREAD):
             raise _Unknown
@@ -578,7 +578,7 @@ class _Writer:
         return node
 
     def _value(self, node: ast.expr) -> Any:
-        """Return the value of an expression whose parts are literals. Raises any error for another one."""
+        """Return the value of an expression of literals. Raises any error for another one."""
         match node:
             case ast.JoinedStr(values=parts):
                 return "".join(map(_text, parts))
@@ -650,21 +650,23 @@ class _Writer:
             if default is not None
         }
         supplied = {part.arg: value for part, value in zip(positional, call.args, strict=False)}
-        more = call.args[len(positional) :]
-        known = {part.arg for part in [*arguments.args, *arguments.kwonlyargs]}
+        further = call.args[len(positional) :]
+        parameters = {part.arg for part in [*arguments.args, *arguments.kwonlyargs]}
         words = [(word.arg, word.value) for word in call.keywords]
-        others = [(word, value) for word, value in words if word not in known]
+        unknown_words = [(word, value) for word, value in words if word not in parameters]
         is_spread = any(isinstance(part, ast.Starred) for part in call.args) or None in dict(words)
-        is_refused = (more and arguments.vararg is None) or (others and arguments.kwarg is None)
+        is_refused = (further and arguments.vararg is None) or (unknown_words and arguments.kwarg is None)
         if is_spread or is_refused or supplied.keys() & dict(words):
             raise _Unknown
-        supplied |= {str(word): value for word, value in words if word in known}
+        supplied |= {str(word): value for word, value in words if word in parameters}
         if arguments.vararg is not None:
-            supplied[arguments.vararg.arg] = _tuple(more, call)
+            supplied[arguments.vararg.arg] = _tuple(further, call)
         if arguments.kwarg is not None:
-            keys: list[ast.expr | None] = [ast.copy_location(ast.Constant(word), call) for word, _ in others]
+            keys: list[ast.expr | None] = [
+                ast.copy_location(ast.Constant(word), call) for word, _ in unknown_words
+            ]
             supplied[arguments.kwarg.arg] = ast.copy_location(
-                ast.Dict(keys, [value for _, value in others]), call
+                ast.Dict(keys, [value for _, value in unknown_words]), call
             )
         own |= supplied
         if any(part.arg not in own for part in [*positional, *arguments.kwonlyargs]):
@@ -678,9 +680,9 @@ class _Writer:
         return _spread(ast.copy_location(ast.Call(copy.deepcopy(call.func), args, words), call))
 
     def _returned(
-        self, body: list[ast.stmt], own: dict[str, ast.expr], made: set[str], depth: int
+        self, body: list[ast.stmt], own: dict[str, ast.expr], own_dicts: set[str], depth: int
     ) -> ast.expr | None:
-        """Return what the statements of a function return; None if they end before. `own` are its names. `made` are those of
+        """Return what the statements of a function return; None if they end before. `own` are its names. `own_dicts` are those of
         dicts that the function made, and that no other name has. Raises _Unknown for any other statement."""
         for number, statement in enumerate(body):
             match statement:
@@ -693,20 +695,24 @@ class _Writer:
                     if truth is None:
                         raise _Unknown
                     return self._returned(
-                        [*(first if truth else second), *body[number + 1 :]], own, made, depth
+                        [*(first if truth else second), *body[number + 1 :]], own, own_dicts, depth
                     )
                 case (
                     ast.Assign(targets=[target], value=value)
                     | ast.AnnAssign(target=target, value=ast.expr() as value)
                 ):
-                    made -= {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
-                    self._assign(target, value, own, made, depth)
+                    own_dicts -= {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+                    self._assign(target, value, own, own_dicts, depth)
                 case ast.Expr(
                     value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="update"), args=[value])
                 ):
-                    made -= {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+                    own_dicts -= {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
                     added, held = self._expand(value, own, depth), own.get(name)
-                    if name not in made or not isinstance(added, ast.Dict) or not isinstance(held, ast.Dict):
+                    if (
+                        name not in own_dicts
+                        or not isinstance(added, ast.Dict)
+                        or not isinstance(held, ast.Dict)
+                    ):
                         raise _Unknown
                     merged = ast.Dict([*held.keys, *added.keys], [*held.values, *added.values])
                     own[name] = self._dict(ast.copy_location(merged, held), {}, depth, False)
@@ -715,19 +721,19 @@ class _Writer:
         return None
 
     def _assign(
-        self, target: ast.expr, value: ast.expr, own: dict[str, ast.expr], made: set[str], depth: int
+        self, target: ast.expr, value: ast.expr, own: dict[str, ast.expr], own_dicts: set[str], depth: int
     ) -> None:
         """Note the value of a name of a function, or that of an item of a dict that the function made."""
         match target:
             case ast.Name(id=name):
                 own[name] = self._expand(value, own, depth)
-                made.discard(name)
+                own_dicts.discard(name)
                 if isinstance(value, ast.Dict | ast.DictComp):
-                    made.add(name)
+                    own_dicts.add(name)
             case ast.Subscript(value=ast.Name(id=name), slice=key):
                 held, own_key = own.get(name), self._expand(key, own, depth)
                 if (
-                    name not in made
+                    name not in own_dicts
                     or not isinstance(held, ast.Dict)
                     or not isinstance(own_key, ast.Constant)
                 ):
@@ -978,7 +984,7 @@ def _settled(node: ast.BoolOp) -> ast.expr:
 
 
 def _text(part: ast.expr) -> str:
-    """Return the text of a part of an f-string. Raises _Unknown for a part that is no literal."""
+    """Return the text of a part of an f-string. Raises _Unknown for any part but a literal."""
     match part:
         case ast.Constant(value=str(text)):
             return text
