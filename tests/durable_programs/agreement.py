@@ -9,8 +9,8 @@ from itertools import product
 
 from hypothesis import reject
 
-from tests.durable_programs.absences import Absences
-from tests.durable_programs.end_requests import NEAR, EndPoint, EndRequest, RequestedEnd
+from tests.durable_programs.absences import NEAR, Absences
+from tests.durable_programs.end_requests import EndPoint, EndRequest, RequestedEnd
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
 from tests.durable_programs.plain import GRACE, NEVER, Cuts
 from tests.durable_programs.plain_play import Play, play

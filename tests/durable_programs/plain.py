@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed, StepTimedOut
-from tests.durable_programs.absences import MOMENT
-from tests.durable_programs.end_requests import NEAR, RequestedEnd
+from tests.durable_programs.absences import MOMENT, NEAR
+from tests.durable_programs.end_requests import RequestedEnd
 from tests.durable_programs.statements import DAY, Program, Step, Wait, span, wait_name
 from tests.durable_programs.world import LOOK, World
 

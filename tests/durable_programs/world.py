@@ -15,8 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from penstock import NonRetryable
-from tests.durable_programs.absences import Absences
-from tests.durable_programs.end_requests import NEAR
+from tests.durable_programs.absences import NEAR, Absences
 from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step, span
 
 LOOK = 300.0
