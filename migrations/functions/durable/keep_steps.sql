@@ -2,6 +2,7 @@
 -- starts at the step `p_name` (null: at the beginning), copy only the steps before it. In the same branch, these are the steps
 -- that the function requested earlier. In other branches, they are the steps that were recorded earlier. A signal belongs to no
 -- branch. The steps before it are those that the function had received, or had asked for, when it received the signal.
+-- Undos are not copied: if the re-run fails, it undoes what it has kept.
 -- planner: lookups
 create or replace function keep_steps(p_new uuid, p_old uuid, p_name text, p_ordinal integer) returns void
 language plpgsql
@@ -13,7 +14,7 @@ begin
         s.asked_after, s.told
     from recorded_steps(p_old) s
     left join recorded_steps(p_old) f on f.name = p_name and f.ordinal = p_ordinal
-    where s.kind <> 'end' and (s.status = 'completed' or s.kind = 'sleep' and s.status = 'started')
+    where s.kind <> 'end' and s.name !~ '(^|/)on failure ' and (s.status = 'completed' or s.kind = 'sleep' and s.status = 'started')
         and (p_name is null or case
             when s.place > 0 and f.place > 0 and regexp_replace(s.name, '[^/]*$', '') = regexp_replace(f.name, '[^/]*$', '')
                 then s.place < f.place

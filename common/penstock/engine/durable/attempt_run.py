@@ -222,7 +222,12 @@ class Attempt:
             outcome = _deadlocked(deadlock) if outcome.error is None else outcome
         if outcome.kind == "completed":
             _check_end(core)
+            _checked(core, partial(core.journal.check_undos, has_completed=True))
         elif outcome.error is not None:
+            if not deliveries.ending and not self._is_not_undone:
+                core.journal.forget_unasked()
+                _check_end(core, f"{outcome.error.type}: {outcome.error.message}")
+            _checked(core, core.journal.check_undos)
             undo = core.loop.start(context.undo.run(), core.loop.root)
             # A request to end that arrives during the undo cancels the function (`root`), and not the undo.
             if deadlock := await deliveries.run(root, undo.done):
@@ -263,9 +268,13 @@ def _all_done(tasks: Sequence[asyncio.Task[Any]]) -> bool:
     return all(task.done() for task in tasks)
 
 
-def _check_end(core: Core) -> None:
+def _check_end(core: Core, error: str | None = None) -> None:
+    _checked(core, partial(core.journal.check_end, error))
+
+
+def _checked(core: Core, check: Callable[[], None]) -> None:
     try:
-        core.journal.check_end()
+        check()
     except ReplayMismatch as error:
         raise core.stopped(error) from None
 

@@ -5,7 +5,17 @@ run stops. So changed code never receives the result of another call."""
 from __future__ import annotations
 
 from penstock.engine.durable.branches import branch_here
-from penstock.engine.durable.records import GIVEN, SIGNAL, STARTED, STATE, SUPERSEDED, History, Key, Record
+from penstock.engine.durable.records import (
+    GIVEN,
+    SIGNAL,
+    STARTED,
+    STATE,
+    STEP,
+    SUPERSEDED,
+    History,
+    Key,
+    Record,
+)
 from penstock.engine.durable.retried_history import forget_failure
 from penstock.errors import ReplayMismatch
 
@@ -36,6 +46,8 @@ class Journal:
         for path, position in self._at:
             self._last[path] = max(position, self._last.get(path, 0))
         self.told = 0
+        self._registered: dict[Key, int] = {}
+        """The registered undos in their order, each with the number of the result that was delivered before it."""
 
     @property
     def replaying(self) -> bool:
@@ -78,6 +90,7 @@ class Journal:
         branch = branch_here()
         branch.undos[name] += 1
         key = Key(branch.path + name, branch.undos[name])
+        self._registered[key] = self.told
         return self._history.records.get(key) or Record(
             key, 0, "step", STARTED, tries=0, asked_after=self.told
         )
@@ -101,13 +114,34 @@ class Journal:
             if place in self._at:
                 self._set_aside(place)
 
-    def check_end(self) -> None:
-        """Check that the ended function has reached all its records. Raises ReplayMismatch otherwise."""
+    def check_end(self, error: str | None = None) -> None:
+        """Check that the ended function has reached all its records. `error`: the function has failed with it. Raises
+        ReplayMismatch otherwise."""
         record = self.unasked()
         if record is not None:
+            how = "ended" if error is None else f"failed ({error})"
             raise ReplayMismatch(
-                f"the function has ended, but its run has recorded {record.kind} {record.key} at position "
+                f"the function has {how}, but its run has recorded {record.kind} {record.key} at position "
                 f"{record.position}, which the function did not request",
+                hint=CHANGED,
+            )
+
+    def check_undos(self, *, has_completed: bool = False) -> None:
+        """Check that the undos that this run has begun are those that the function registered last, each after the same
+        results. A function that has completed has none. Raises ReplayMismatch otherwise."""
+        begun = {
+            key: record.asked_after
+            for key, record in self._history.records.items()
+            if record.kind == STEP and not record.position and key not in self._gone
+        }
+        undos = [] if has_completed else list(reversed(self._registered.items()))
+        first_new = next(
+            (n for n, (key, _) in enumerate(undos) if key not in self._history.records), len(undos)
+        )
+        if unregistered := begun.items() - dict(undos[:first_new]).items():
+            key = min(key for key, _ in unregistered)
+            raise ReplayMismatch(
+                f"the run has recorded the undo {key}, which the function did not call for",
                 hint=CHANGED,
             )
 

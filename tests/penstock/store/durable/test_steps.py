@@ -111,6 +111,13 @@ async def kept(
     return {(row["name"], row["ordinal"]): row["result"] for row in rows}
 
 
+async def test_rerun_keeps_no_undo(stand: Functions) -> None:
+    await stand.add("run", "failed")
+    for name, place in (("reserve", 1), ("on failure release", 0), ("2/on failure release", 0)):
+        await stand.step("run", name, place=place)
+    assert set(await kept(stand, "run")) == {("reserve", 1)}
+
+
 @pytest.mark.parametrize("archived", [False, True])
 async def test_a_rerun_keeps_completed_steps_and_results_of_children(
     stand: Functions, archived: bool
