@@ -129,7 +129,7 @@ class Journal:
     def check_undos(self, *, has_completed: bool = False) -> None:
         """Check that the undos that this run has begun are those that the function registered last, each after the same
         results. A function that has completed has none. Raises ReplayMismatch otherwise."""
-        begun = {
+        recorded = {
             key: record.asked_after
             for key, record in self._history.records.items()
             if record.kind == STEP and not record.position and key not in self._gone
@@ -138,7 +138,7 @@ class Journal:
         first_new = next(
             (n for n, (key, _) in enumerate(undos) if key not in self._history.records), len(undos)
         )
-        if unregistered := begun.items() - dict(undos[:first_new]).items():
+        if unregistered := recorded.items() - dict(undos[:first_new]).items():
             key = min(key for key, _ in unregistered)
             raise ReplayMismatch(
                 f"the run has recorded the undo {key}, which the function did not call for",
