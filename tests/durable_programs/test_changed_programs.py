@@ -112,11 +112,11 @@ async def run_one(ctx: DurableContext, statement: Statement) -> None:
     wanted = f"{statement.kind} {name}"
     match statement.kind:
         case "step":
-            given = await ctx.step(name, call, wanted)
+            result = await ctx.step(name, call, wanted)
         case "run":
-            given = await ctx.run(child, {"name": name}, name=name)
+            result = await ctx.run(child, {"name": name}, name=name)
         case "signal":
-            given = f"{await ctx.signal(name)}"
+            result = f"{await ctx.signal(name)}"
         case "sleep":
             await ctx.sleep("1d")
             return
@@ -132,8 +132,8 @@ async def run_one(ctx: DurableContext, statement: Statement) -> None:
             await asyncio.gather(*(run_all(ctx, arm) for arm in statement.arms))
             return
     played.asked[wanted] += 1
-    if given != wanted:
-        played.wrong.append(f"{wanted} got {given}")
+    if result != wanted:
+        played.wrong.append(f"{wanted} got {result}")
 
 
 class ChangedRun(DurableRun):
@@ -197,23 +197,23 @@ async def play(codes: list[Code], crash_at: int | None) -> tuple[Played, Changed
 def faults(played: Played, error: str, crashed: str) -> list[str]:
     """Return what the ended run did that its last code does not say. Calls whose records the crash
     has prevented are forgiven: one, or that of each branch."""
-    found = list(played.wrong)
+    problems = list(played.wrong)
     if "ReplayMismatch" in error:
-        return found
+        return problems
     lost = 2 if crashed.startswith("before") or re.search(r" \d+/", crashed) else 0
     asked = Counter({name: count for name, count in played.asked.items() if not name.startswith("signal")})
     if asked - played.called or (played.called - asked).total() > lost:
-        found.append(f"called {dict(played.called)}, asked for {dict(asked)}")
+        problems.append(f"called {dict(played.called)}, asked for {dict(asked)}")
     undone, registered = played.undone, played.registered[::-1] if "ValueError" in error else []
     if undone != registered and not (
         lost and any(undone[:n] + undone[n + 1 :] == registered for n in range(len(undone)))
     ):
-        found.append(f"undone {undone}, registered {played.registered}")
-    return found
+        problems.append(f"undone {undone}, registered {played.registered}")
+    return problems
 
 
 @pytest.mark.parametrize("seed", range(CODES))
-def test_run_that_goes_on_with_other_code_does_what_that_code_says_or_stops(seed: int) -> None:
+def test_changed_code_gets_its_own_results_or_stops(seed: int) -> None:
     dice = random.Random(seed)
     old = Code(made(dice, dice.randint(3, 7)), dice.random() < 0.5)
     first = asyncio.run(play([old], None))
@@ -223,5 +223,7 @@ def test_run_that_goes_on_with_other_code_does_what_that_code_says_or_stops(seed
         for crash_at in range(2 * first[1].commits):
             for codes in ([old, new], [old, new, old]):
                 played, run, error = asyncio.run(play(codes, crash_at))
-                found = faults(played, error, run.crashed)
-                assert not found, f"{codes[0]} -> {codes[1]} ({len(codes)}), {run.crashed}: {error}: {found}"
+                problems = faults(played, error, run.crashed)
+                assert not problems, (
+                    f"{codes[0]} -> {codes[1]} ({len(codes)}), {run.crashed}: {error}: {problems}"
+                )
