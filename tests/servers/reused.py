@@ -59,7 +59,7 @@ PATIENCE = 20
 
 @dataclass(frozen=True)
 class Original:
-    """What is in a database before a test: its schema, the rows of its tables, and its sequences."""
+    """The content of a database before a test: its schema, the rows of its tables, and its sequences."""
 
     schema: str
     rows: dict[str, bytes]
