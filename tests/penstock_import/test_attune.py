@@ -279,34 +279,34 @@ GRAPH = "version: '1'\ntasks:\n  - name: a\n    action: core.echo\n    input: {m
         (
             "triggers/a.yaml",
             "\nref: dry-dock.Came-In\n",
-            "triggers/a.yaml:2 the name Came-In of the trigger is came_in here",
+            "triggers/a.yaml:2 the trigger Came-In is named came_in in Penstock",
         ),
         (
             "actions/a.yaml",
             "ref: dry-dock.Send-Mail\nrunner_type: shell\nentry_point: a.sh\n",
-            "actions/a.yaml:1 the name Send-Mail of the action is send_mail here",
+            "actions/a.yaml:1 the action Send-Mail is named send_mail in Penstock",
         ),
         (
             "rules/a.yaml",
             "ref: dry-dock.When-In\ntrigger_ref: dry-dock.came\naction_ref: dry-dock.go\n",
-            "rules/a.yaml:1 the name When-In of the rule is when_in here",
+            "rules/a.yaml:1 the rule When-In is named when_in in Penstock",
         ),
         (
             "policies/a.yaml",
             "ref: dry-dock.Few\npack_ref: dry-dock\nconcurrency: {limit: 1}\n",
-            "policies/a.yaml:1 the name Few of the policy is few here",
+            "policies/a.yaml:1 the policy Few is named few in Penstock",
         ),
         (
             "workflows/a.yaml",
             f"ref: dry-dock.Go-On\n{GRAPH}",
-            "workflows/a.yaml:1 the name Go-On of the action is go_on here",
+            "workflows/a.yaml:1 the action Go-On is named go_on in Penstock",
         ),
     ],
 )
 def test_changed_name_is_named(tmp_path: Path, file: str, text: str, gap: str) -> None:
     source, gaps = imported_files(tmp_path, {"pack.yaml": "label: Dock\nref: dry-dock\n", file: text})
     assert gap in gaps
-    assert "pack.yaml:2 the name dry-dock of the pack is dry_dock here" in gaps
+    assert "pack.yaml:2 the pack dry-dock is named dry_dock in Penstock" in gaps
     assert source.project.name == "dry_dock"
 
 

@@ -173,7 +173,7 @@ def test_policy_of_an_action_is_a_limit(tmp_path: Path) -> None:
         ({"action_ref": None, "scope": {"action_ref": "p.act"}}, "scope of policy p.one"),
         (
             {"concurrency": {"limit": 1, "method": "enqueue", "parameters": ["host.name"]}},
-            "host.name of policy one, which is not a parameter of p.act",
+            "policy one groups by host.name, which p.act does not declare as a parameter",
         ),
         ({"enabled": "false"}, "enabled of policy p.one, 'false', which Attune reads as true"),
     ],

@@ -157,7 +157,7 @@ def test_priority_and_expiry_of_beat_entry_are_mapped(
     often = project.schedules["often"]
     assert {name: often[name] for name in ("priority", "expires") if name in often} == mapped
     assert report.mapped["schedules"] == 1, gaps
-    notes = [gap for gap in gaps if "priorities of schedules, imported as RabbitMQ orders them" in gap]
+    notes = [gap for gap in gaps if "priorities of schedules, with the larger number first" in gap]
     assert len(notes) == ("priority" in mapped)
 
 

@@ -372,8 +372,8 @@ def test_ids_that_are_no_names_here_are_changed_everywhere(tmp_path: Path) -> No
     assert "'success': 'fetch_data'" in text
     assert "'skipped': 'check_all'" in text
     gaps = [gap.what for gap in source.report.gaps]
-    assert "the name fetch-data is fetch_data here" in gaps
-    assert "the name checkAll is check_all here" in gaps
+    assert "the task fetch-data is named fetch_data in Penstock" in gaps
+    assert "the task checkAll is named check_all in Penstock" in gaps
     assert source.report.mapped == {"tasks": 3, "workflows": 1}
 
 

@@ -129,8 +129,8 @@ def test_variable_with_an_own_cast_is_computed(tmp_path: Path, given: str) -> No
     [
         (
             {"base": "EVERY = 5\n", "prod": "from .base import *\nEVERY = 7\n"},
-            "settings.EVERY, which is 5 at depot/base.py:5 and 7 at depot/prod.py:6, and only running the code tells which "
-            "value counts",
+            "settings.EVERY, which is 5 at depot/base.py:5 and 7 at depot/prod.py:6; only running the code would tell "
+            "which value counts",
         ),
         (
             {"base": "if os.name:\n    EVERY = 5\nelse:\n    EVERY = 7\n"},

@@ -398,7 +398,7 @@ def test_changed_name_is_named(tmp_path: Path, kind: str, theirs: str, ours: str
     }
     project, report = of_pack(tmp_path, files)
     assert ours in getattr(project, kind)
-    assert named(report, f"{folder}/a.yaml:1 the name {theirs} is {ours} here"), texts(report)
+    assert named(report, f"{folder}/a.yaml:1 {theirs} is named {ours} in Penstock"), texts(report)
     assert report.mapped[kind] == report.found[kind]
 
 

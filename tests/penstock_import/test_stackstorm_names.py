@@ -466,7 +466,7 @@ def test_changed_name_of_a_pack_is_named(tmp_path: Path) -> None:
     source = StackStormPack(tmp_path)
     assert source.mapped().name == "dry_dock"
     gaps = [(gap.file, gap.line, gap.what) for gap in source.report.gaps]
-    assert gaps == [("pack.yaml", 2, "the name dry-dock of the pack is dry_dock here")]
+    assert gaps == [("pack.yaml", 2, "the pack dry-dock is named dry_dock in Penstock")]
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def verify(
     heads: Heads = None,
     json: Json = False,
 ) -> None:
-    """Verify that no row was edited, deleted, inserted or cut off. Exit code 1 if a row was."""
+    """Verify that no row was edited, deleted, inserted or cut off. The exit code is 1 if a row was."""
     noted = [Head.read(text) for text in heads or ()]
     if file is None:
         result = with_session(lambda session: operate.verify(session, noted))

@@ -212,8 +212,8 @@ TEXTS: Mapping[str, Text] = {
     "AddressRefused": Text(
         why="The address of an HTTP action or a subscription is in a private network, or its host name is not "
         "valid. Private addresses are refused by default, so that callers cannot reach the internal network "
-        "of the workers and executors. An HTTP action also follows no redirect from https to http, to "
-        "another scheme, or with a body to another host. It reads the pages of a list from one host only.",
+        "of the workers and executors. An HTTP action also refuses redirects from https to http or to "
+        "another scheme. It sends no body to another host, and reads the pages of a list from one host only.",
         do="For a redirect or a page, correct the URL of the action. If a private address is intended, add "
         "it or its network to the list that the hint names. For HTTP "
         'actions, set `PENSTOCK_EXECUTORS=\'{"http": {"allow": ["10.1.2.3"]}}\'` for the workers. For '

@@ -99,7 +99,10 @@ def set_(
         list[str] | None, typer.Option(help="Parameters: executions with different values take turns.")
     ] = None,
     while_waiting: Annotated[
-        str | None, typer.Option(help="release or keep: the slot of an execution that waits for an answer.")
+        str | None,
+        typer.Option(
+            help="release or keep: an execution that waits for an answer releases or keeps its slot."
+        ),
     ] = None,
     cost: Annotated[
         str | None, typer.Option(help="The cost of an execution: 2, or '{{ parameters.tokens }}'.")

@@ -24,10 +24,12 @@ def complete(
             autocompletion=name_completion.open_executions,
         ),
     ],
-    result: Annotated[str | None, typer.Option(help="Its result: JSON, or plain text.")] = None,
+    result: Annotated[
+        str | None, typer.Option(help="The result of the execution: JSON, or plain text.")
+    ] = None,
     error: Annotated[
         str | None,
-        typer.Option(help="The error of its attempt. The retry policy decides about another attempt."),
+        typer.Option(help="The error of the attempt. The retry policy decides about another attempt."),
     ] = None,
     by: Annotated[str, typer.Option(help="The author, stored with the attempt.")] = ME,
     json: Json = False,

@@ -90,7 +90,10 @@ def run(
         ),
     ] = None,
     debounce_key: Annotated[
-        str | None, typer.Option(help="Starts with the same key, action and tenant form one burst.")
+        str | None,
+        typer.Option(
+            help="The key of the burst, to which all starts with it, the same action and tenant belong."
+        ),
     ] = None,
     at_most: Annotated[str | None, typer.Option(help="The maximum time of a burst, such as 1m.")] = None,
     keep: Annotated[

@@ -90,7 +90,7 @@ def save(
     by: By = LOCAL_ACCESS,
     json: Json = False,
 ) -> None:
-    """Save a view of the list of executions, under the filters that these options name."""
+    """Save the filters of these options as a view of the list of executions."""
 
     view = by_either(
         lambda client: client.views.create(

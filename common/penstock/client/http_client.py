@@ -458,7 +458,7 @@ class HttpClient(StartAndWait):
         return [row for row in rows if row["kind"] in kinds]
 
     async def log_lines(self, id: UUID, after: str | None = None) -> tuple[list[LogLine], str | None, bool]:
-        """Return the log lines after the place `after`, and the place of the last of them. Also return whether the
+        """Return the log lines after the position `after`, and the position of the last returned line. Also return whether the
         execution has ended and no more lines follow."""
         page = await self._get(f"/executions/{id}/logs", after=after)
         return _LINES.validate_python(page["lines"]), page["next"], page["ended"]

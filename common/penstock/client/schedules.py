@@ -104,18 +104,18 @@ class Schedules:
 
     async def disable(self, ref: str) -> ScheduleState:
         """Disable a schedule: it does not fire until it is enabled again. Its runs go on, and waiting fires are
-        skipped. Fires that were due before are recorded first."""
+        skipped. Fires that are already due are recorded first."""
         return await self._change(lambda tx: changes.disable(tx, ref))
 
     async def pause(self, ref: str, seconds: float) -> ScheduleState:
-        """Pause a schedule for `seconds`. Afterwards it fires again by itself. Fires that were due before are recorded
+        """Pause a schedule for `seconds`. Afterwards it fires again by itself. Fires that are already due are recorded
         first."""
         check_period(seconds)
         return await self._change(lambda tx: changes.pause(tx, ref, seconds), wakes=True)
 
     async def delete(self, ref: str) -> None:
-        """Delete a schedule. Its fires stay in the history until their retention ends, and its runs go on. Fires that were
-        due before are recorded first."""
+        """Delete a schedule. Its fires stay in the history until their retention ends, and its runs go on. Fires that are
+        already due are recorded first."""
         await self._change(lambda tx: changes.delete(tx, ref))
 
     async def run(self, ref: str) -> Fire:

@@ -211,8 +211,8 @@ def kinds_of(error: BaseException) -> tuple[str, ...]:
 
 
 def name_of(kind: type[BaseException]) -> str:
-    """Return the name of a class: `ValueError`, `ResultNotStorable`, `acme.errors.Declined`. Common modules are left
-    out."""
+    """Return the name of a class: `ValueError`, `ResultNotStorable`, `acme.errors.Declined`. The module is left
+    out for built-in classes and those of Penstock."""
     if kind.__module__.partition(".")[0] in ("builtins", "penstock", "penstock_worker"):
         return kind.__qualname__
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -99,7 +99,9 @@ class AttunePack:
         self._words: dict[tuple[str, str], tuple[str, str]] = {}
         """By the kind and the name of a part here: its file, and its name there."""
         if self.project.name != self._theirs:
-            self._head.gap("ref", f"the name {self._theirs} of the pack is {self.project.name} here", RENAMED)
+            self._head.gap(
+                "ref", f"the pack {self._theirs} is named {self.project.name} in Penstock", RENAMED
+            )
         self._workflows: list[AttuneWorkflow] = []
         self._schemas: dict[str, dict[str, Any]] = {"core_echo": {"message": {"type": "string"}}}
         """By the name of an action here: its parameters."""
@@ -581,7 +583,7 @@ class AttunePack:
             if undeclared:
                 concurrency.gap(
                     "parameters",
-                    f"{', '.join(undeclared)} of policy {name}, which is not a parameter of {action}",
+                    f"policy {name} groups by {', '.join(undeclared)}, which {action} does not declare as a parameter",
                     "Write a limit by a parameter of the action.",
                 )
                 is_in_force = False
@@ -628,7 +630,7 @@ class AttunePack:
         """Record a gap for a part that gets another name in Penstock, and for the second of two parts with one name."""
         ours = _name(word)
         if word and word != ours:
-            keys.gap(key, f"the name {word} of the {kind} is {ours} here", RENAMED)
+            keys.gap(key, f"the {kind} {word} is named {ours} in Penstock", RENAMED)
         if self._words.setdefault((kind, ours), (keys.file, word)) != (keys.file, word):
             keys.gap(
                 key,

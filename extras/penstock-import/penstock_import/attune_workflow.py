@@ -365,7 +365,8 @@ class AttuneWorkflow:
         count, delay, longest = keys.take("count", 0), keys.take("delay", 0), keys.take("max_delay")
         backoff = keys.take("backoff", "constant")
         keys.refuse(
-            "on_error", "Attune also retries after every error: write `retry_on` with the types of errors."
+            "on_error",
+            "Attune retries after every error. To retry after some errors only, write `retry_on` with their types.",
         )
         keys.close()
         for key, number in (("count", count), ("delay", delay), ("max_delay", longest)):

@@ -121,8 +121,8 @@ from penstock_import.wanted_text import NotMapped
 
 _MAX_SHOWN = 160
 _UNREAD = (
-    "The import omits it, since no `config_from_object` of the application takes this name: Celery reads none up to 5.6, and 5.7 "
-    "reads old names beside a namespace. If it is in force, write it into the actions, or as a schedule."
+    "The import omits it, since no `config_from_object` of the application reads this name. With a namespace, Celery 5.7 "
+    "also reads old names, and earlier versions do not. If it is in force, write it into the actions, or as a schedule."
 )
 _MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
 _WITHOUT_SETTINGS = stdlib_module_names | {
@@ -1062,7 +1062,7 @@ class CeleryProject:
             self._take(when)
         except (NotLiteral, NotMapped, KeyError) as error:
             is_celerys = isinstance(error, _OfCelery)
-            advice = "Leave it out: nothing here needs it." if is_celerys else "Write it as a schedule."
+            advice = "Leave it out: Penstock does not need it." if is_celerys else "Write it as a schedule."
             self._gap(file, node, f"the schedule {key}: {error}", advice)
             return
         sending = self._sending_options(entry.get("options"))
@@ -1203,7 +1203,7 @@ class CeleryProject:
         if not self._has_priorities:
             self._has_priorities = True
             self._apart.add(len(self.report.gaps))
-            self._gap(file, node, "priorities of schedules, imported as RabbitMQ orders them: the larger number goes first",
+            self._gap(file, node, "priorities of schedules, with the larger number first, as in RabbitMQ",
                       "On Redis the smaller number goes first: write `priority` with the other sign. On RabbitMQ only queues "
                       "with "
                       "`x-max-priority` have an order.")  # fmt: skip

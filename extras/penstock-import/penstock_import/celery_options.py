@@ -232,9 +232,9 @@ def says_nothing(option: str, node: ast.expr) -> bool:
 TASK_BY_HAND: Mapping[str, str] = {
     "**options": "Write out the options that are meant.",
     "abstract": "Move the code of the class into the functions.",
-    "acks_on_failure_or_timeout": "In Penstock an attempt that failed or took too long has ended: write `retry` of the action.",
-    "acks_on_failure": "In Penstock an attempt that failed has ended: write `retry` of the action.",
-    "acks_on_timeout": "In Penstock an attempt that took too long has ended: name TimeoutError in `retry_on` of the action.",
+    "acks_on_failure_or_timeout": "Penstock does not redeliver such an attempt. To run it again, write `retry` of the action.",
+    "acks_on_failure": "Penstock does not redeliver such an attempt. To run it again, write `retry` of the action.",
+    "acks_on_timeout": "Penstock does not redeliver such an attempt. To run it again, name TimeoutError in `retry_on`.",
     "retry_on_worker_lost": "Write `on_worker_loss: rerun` of the action, and `recovery` for how often.",
     "backend": "Results are kept in PostgreSQL.",
     "base": "Move the code of the class into the function. Its attributes are options of the task: write them into the action.",

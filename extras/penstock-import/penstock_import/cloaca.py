@@ -276,7 +276,7 @@ class CloacaFile:
         if task.id != task.theirs:
             self._gap(
                 decorator,
-                f"the name {task.theirs} is {task.id} here",
+                f"the task {task.theirs} is named {task.id} in Penstock",
                 "Use the new name in all outside readers.",
             )
             gaps_before += 1
@@ -473,7 +473,9 @@ class CloacaFile:
             functions = list(dict.fromkeys(by_word[word].function for word in words if word in by_word))
             if not functions:
                 self._gap_at(
-                    flow.line, f"workflow {flow.name} has no tasks here", "Import the file of its tasks."
+                    flow.line,
+                    f"workflow {flow.name} has no tasks in these files",
+                    "Import the file of its tasks.",
                 )
                 continue
             self.project.ours.add("workflow")

@@ -142,6 +142,6 @@ class _Reader:
         for key, child in source.value:
             if not isinstance(key, yaml.ScalarNode):
                 hint = ", so a text with {{ }} needs quotes" if isinstance(key, yaml.MappingNode) else ""
-                raise yaml.YAMLError(f"line {key.start_mark.line + 1}: a key is a text here{hint}")
+                raise yaml.YAMLError(f"line {key.start_mark.line + 1}: a key of a pack is a text{hint}")
             node.children[str(key.value)] = self.node(child, key.start_mark.line + 1)
         return node

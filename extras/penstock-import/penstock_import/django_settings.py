@@ -187,11 +187,11 @@ class DjangoSettings:
         for other, further in values[1:]:
             if ast.dump(further) != ast.dump(value):
                 pair = (
-                    f" is given at {first} and {other}, and"
+                    f" is given at {first} and {other};"
                     if _is_secret(name)
-                    else f" is {ast.unparse(value)} at {first} and {ast.unparse(further)} at {other}, and"
+                    else f" is {ast.unparse(value)} at {first} and {ast.unparse(further)} at {other};"
                 )
-                return f"settings.{name}, which{pair} only running the code tells which value counts"
+                return f"settings.{name}, which{pair} only running the code would tell which value counts"
         if _is_secret(name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
             return f"settings.{name}, which {first} gives"
         for file in sorted(self.files):

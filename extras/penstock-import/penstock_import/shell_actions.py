@@ -23,8 +23,8 @@ _JINJA = Environment()
 
 RUN_SHELL = '''
 def run_shell(command, *, cwd=None, env=None, sudo=False, timeout=None):
-    """Run a command line as StackStorm's local runner does, in bash, and return what it returns. A command that fails
-    raises. The processes of a command end with its time limit, or with the attempt that runs it."""
+    """Run a command line as StackStorm's local runner does, in bash, and return what it returns. Raises
+    ActionFailed if the command fails. The processes of a command end with its time limit, or with the attempt."""
     try:
         attempt = current()
     except OutsideRun:

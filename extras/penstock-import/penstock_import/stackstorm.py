@@ -81,8 +81,8 @@ _OF_ENVIRONMENT = (
     "the variables, from a parameter with another name or from secrets."
 )
 _OF_RUNNER = (
-    "StackStorm passes it to the runner, and not to `run`. In Penstock the function gets it: let it do the runner's "
-    "work."
+    "StackStorm passes it to the runner, and not to `run`. In Penstock the function gets this parameter: write the "
+    "runner's work into the function."
 )
 
 
@@ -227,7 +227,7 @@ class StackStormPack:
                 "changed names",
                 file,
                 node.line_of("name"),
-                f"the name {theirs} is {ours} here",
+                f"{theirs} is named {ours} in Penstock",
                 "Use the new name in outside callers: programs, bots, dashboards.",
             )
 
@@ -261,7 +261,7 @@ class StackStormPack:
                 "changed names",
                 "pack.yaml",
                 self._head.line_of("ref" if self._head.has("ref") else "name"),
-                f"the name {self._theirs} of the pack is {self.project.name} here",
+                f"the pack {self._theirs} is named {self.project.name} in Penstock",
                 "Use the new name in outside callers: programs, bots, dashboards.",
             )
         for key in ("name", "ref"):

@@ -46,8 +46,8 @@ the action."""
 OF_CORE = {
     "inject_trigger": "Call `current().sync.publish(trigger, payload)` in the function.",
     "pause": "Write `delay` of the task after it, or call `sleep(seconds)` of penstock.run.steering in the function.",
-    "remote": "A worker runs on the machine, or the function calls `ssh`.",
-    "remote_sudo": "A worker runs on the machine, or the function calls `ssh`.",
+    "remote": "Run a worker on that machine, or call `ssh` in the function.",
+    "remote_sudo": "Run a worker on that machine, or call `ssh` in the function.",
     "http": "Write an action of the executor `http` with `request` (docs/how-to/call-an-api.md).",
 }
 """The work by hand for the actions of StackStorm's core that are not mapped, by name."""

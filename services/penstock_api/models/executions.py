@@ -265,7 +265,7 @@ class Execution(Answer):
         "its history is not kept any more.",
     )
     title: str | None = Field(
-        default=None, description="The title, if its action has one. null: it has none."
+        default=None, description="The title of the run; null: its action declares none."
     )
     key: str | None = Field(
         default=None,

@@ -76,9 +76,9 @@ class NewView(Given):
     )
     shared: bool = Field(
         default=False,
-        description="True: all callers that may read the tenant of its filter see it. If it filters no tenant, they must be "
-        "allowed to read all tenants of its author. This needs the scope `operate` for these tenants. False: only the "
-        "caller sees it.",
+        description="True: all callers that may read the tenant of its filter see it. A view without a tenant is "
+        "shown only to callers that may read all tenants of its author. This needs the scope `operate` for these "
+        "tenants. False: only the caller sees it.",
     )
     replace: bool = Field(
         default=False,

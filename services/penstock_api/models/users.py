@@ -63,7 +63,7 @@ class OldPassword(Given):
 
 class RecoveryCodes(Answer):
     recovery_codes: list[str] = Field(
-        description="Each is valid once, instead of a code. They are never shown again."
+        description="Each recovery code replaces the code of the authenticator for one sign-in. The codes are never shown again."
     )
 
 

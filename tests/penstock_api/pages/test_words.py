@@ -136,7 +136,10 @@ async def test_signal_form_names_the_awaited_signal(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("default", "sentence"),
-    [(None, "Without one, the execution times out."), (False, "Without one, the answer is no.")],
+    [
+        (None, "If no answer comes, the execution times out."),
+        (False, "If no answer comes, the answer is no."),
+    ],
 )
 async def test_pages_name_the_outcome_without_an_answer(site: Site, default: Any, sentence: str) -> None:
     client = site.house.client

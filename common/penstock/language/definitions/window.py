@@ -183,4 +183,6 @@ class Window(Options):
                     "An event has one key: write the same `by` in these parts.",
                 )
         if self.pattern == "absence" and parts[1].name:
-            raise Wrong("names the absent part", "No event takes this name: leave it out.")
+            raise Wrong(
+                "names the absent part", "Remove the name of this part: an absent event cannot be named."
+            )

@@ -64,7 +64,7 @@ class Spec:
                 if word == "@reboot"
                 else _WORDS_HINT
             )
-            raise DefinitionError(f"Schedule {text!r}: there is no {text!r}.", hint=hint)
+            raise DefinitionError(f"Schedule {text!r}: this word names no schedule.", hint=hint)
         else:
             walk = parse_cron(text, zone_info)
         return cls(text, zone, anchor, walk)

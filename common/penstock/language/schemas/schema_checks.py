@@ -103,7 +103,7 @@ def _check_patterns(parts: Iterator[Mapping[str, Any]]) -> None:
     if patterns.length(texts) > PATTERNS_CAP:
         raise Wrong(
             f"has patterns with more than {PATTERNS_CAP:,} characters in total",
-            "Write fewer or shorter patterns: each counts with 64 more characters.",
+            "Write fewer or shorter patterns: each pattern counts as its length plus 64 characters.",
         )
     for pattern in texts:
         try:

@@ -81,7 +81,9 @@ class Effect:
     created_at: datetime
     name: Annotated[
         str | None,
-        Field(description="The trigger or the action; null if the row is older than the retention."),
+        Field(
+            description="The trigger or the action; null: the retention has deleted the event or execution."
+        ),
     ]
     status: Annotated[
         str | None,

@@ -114,7 +114,7 @@ class ListedExecution:
     task: str | None
     item: Item
     title: Annotated[
-        str | None, Field(description="The title, if its action has one. null: it has none.")
+        str | None, Field(description="The title of the run; null: its action declares none.")
     ] = None
     failure: Annotated[str | None, Field(description=FAILURE)] = None
     rerun: Annotated[

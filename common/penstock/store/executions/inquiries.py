@@ -72,7 +72,7 @@ class AskingRun:
         Field(description="The name of the task or step that asks; null: the run itself asks."),
     ]
     title: Annotated[
-        str | None, Field(description="The title, if its action has one. null: it has none.")
+        str | None, Field(description="The title of the run; null: its action declares none.")
     ] = None
     paused: Annotated[
         bool,

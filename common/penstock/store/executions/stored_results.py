@@ -88,7 +88,7 @@ class StoredResults:
             return value
         if sum(references.values()) > self.cap:
             raise InvalidInput(
-                f"{sum(references.values()):,} bytes of stored results are referred to; at most {self.cap:,} are read",
+                f"the value refers to {sum(references.values()):,} bytes of stored results; at most {self.cap:,} bytes are read",
                 hint="Raise PENSTOCK_RESULT_STORE_CAP, or pass on smaller values.",
             )
         results = {name: orjson.loads(await self._read(name)) for name in references}

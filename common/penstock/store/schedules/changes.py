@@ -25,7 +25,7 @@ from penstock.store.session.database import Session, Transaction
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
     """Store schedules (ref, definition, body), in the transaction that makes these definitions current. A schedule
     that is due at the same instants as before goes on where it was. Otherwise it begins now, and fires of the old
-    expression that were due before are recorded first. Raises DefinitionError for a new
+    expression that are already due are recorded first. Raises DefinitionError for a new
     schedule with an instant `at` that is past, or with a rule that has ended."""
     if not applied:
         return
