@@ -61,7 +61,7 @@ order by e.created_at
 
 
 async def start(house: Installation, doc: str, n: int, **options: Any) -> UUID:
-    options = {"debounce": "700ms", "debounce_key": doc, **options}
+    options = {"debounce": "2s", "debounce_key": doc, **options}
     return await house.client.start("docs.index", {"doc": doc, "n": n}, **options)
 
 
