@@ -274,7 +274,7 @@ def test_items_that_are_no_list_are_one_item(tmp_path: Path) -> None:
             [{"name": "a", "action": "core.noop", "next": [{"do": ["c"]}]},
              {"name": "b", "action": "core.noop", "next": [{"do": ["c"]}]},
              {"name": "c", "action": "core.noop", "join": 2}],
-            "c joins a branch that leads to it after a failure, too",
+            "c also joins a branch that leads to it after a failure",
         ),
         (
             [{"name": "a", "action": "core.noop",
