@@ -352,9 +352,15 @@ def test_variable_with_another_signature_is_named(tmp_path: Path, body: str) -> 
             "parts = []\n    parts.append(one.s(x))\n    parts.append(one.s(x, x))\n    group(parts)()",
             "several numbers",
         ),
-        ("parts = []\n    parts.append(one.s(x))\n    parts.pop()\n    group(parts)()", "known only at run time"),
+        (
+            "parts = []\n    parts.append(one.s(x))\n    parts.pop()\n    group(parts)()",
+            "known only at run time",
+        ),
         ("parts = [two.s(1)]\n    parts.append(one.s(x))\n    group(parts)()", "known only at run time"),
-        ("parts = []\n    parts.append(one.s(x))\n    fill(parts)\n    group(parts)()", "known only at run time"),
+        (
+            "parts = []\n    parts.append(one.s(x))\n    fill(parts)\n    group(parts)()",
+            "known only at run time",
+        ),
         ("parts = load()\n    parts.append(one.s(x))\n    group(parts)()", "known only at run time"),
         ("group(one.s(1) for _ in x)()", "a list of equal signatures"),
         ("chain(one.s(x), group(two.s(y) for y in x))()", "known only at run time"),

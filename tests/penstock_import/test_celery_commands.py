@@ -98,13 +98,16 @@ def test_worker_without_queues_serves_the_default_one(tmp_path: Path, setting: s
 @pytest.mark.parametrize("option", ["--max-tasks-per-child 50", "--max-tasks-per-child=50"])
 def test_tasks_of_a_child_are_named_as_option_of_its_executor(tmp_path: Path, option: str) -> None:
     (worker,) = commands(tmp_path, {"Procfile": f"w: celery -A depot worker {option}\n"})
-    assert "There, --max-tasks-per-child is `jobs_per_child` of the executor `process`" in worker
+    assert "In Penstock, --max-tasks-per-child is `jobs_per_child` of the executor `process`" in worker
 
 
 def test_options_of_beat_are_sentences(tmp_path: Path) -> None:
     files = {"Procfile": "b: celery -A depot beat -S rows\nw: celery -A depot worker -B -Q $NAMES\n"}
     beat, worker = commands(tmp_path, files)
-    assert "Start `penstock executor`, which starts what is due. There, -S names a store of schedules" in beat
+    assert (
+        "Start `penstock executor`, which starts what is due. In Penstock, -S names a store of schedules"
+        in beat
+    )
     assert (
         "-B needs nothing, as executors start what is due; -Q is `penstock worker --routes`, where celery"
         in worker

@@ -137,7 +137,8 @@ def test_argument_of_a_schedule_has_the_default_of_its_variable(
 
 
 @pytest.mark.parametrize(
-    "minute", ["'*/{}'.format(getenv('DEPOT_EVERY', '30'))", "'{}-{}'.format(1, PAUSE // 4)"]
+    "minute",
+    ["'*/{}'.format(getenv('DEPOT_EVERY', '30'))", "'{}-{}'.format(1, PAUSE // 4)", "'{:d}'.format(5)"],
 )
 def test_time_that_a_format_makes_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minute: str
@@ -154,7 +155,13 @@ def test_time_that_a_format_makes_is_read(
 
 @pytest.mark.parametrize(
     "minute",
-    ["'{:d}'.format(5)", "'{0}'.format(5)", "'{}'.format(load())", "'{{{}'.format(5)", "n.format(5)"],
+    [
+        "'{:d}'.format(load())",
+        "'{0}'.format(load())",
+        "'{}'.format(load())",
+        "'{{{}'.format(5)",
+        "n.format(5)",
+    ],
 )
 def test_time_of_another_format_is_named(tmp_path: Path, minute: str) -> None:
     text = f"{HEAD}app.conf.beat_schedule = {{'n': {{'task': 'tasks.weigh', 'schedule': crontab(minute={minute})}}}}\n"

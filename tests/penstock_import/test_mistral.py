@@ -267,7 +267,7 @@ ONE = {"depot.flow": {"tasks": {"one": ECHO}}}
         ({"version": "2.0", "depot.flow": {"type": "reverse", "tasks": {"one": ECHO}}}, "the type reverse"),
         ({"version": "2.0", "depot.flow": {"task-defaults": {}, "tasks": {"one": ECHO}}}, "`task-defaults`"),
         ({"version": "2.0", "depot.flow": {"input": [{"a": 1}], "tasks": {"one": ECHO}}}, "an input with a default"),
-        ({"version": "2.0", "depot.flow": {"input": ["a"], "tasks": {"one": ECHO}}}, "a, which only the action or only the workflow declares"),
+        ({"version": "2.0", "depot.flow": {"input": ["a"], "tasks": {"one": ECHO}}}, "a, which only the action or only"),
         ({"version": "2.0", "depot.flow": {"tasks": {"one": ECHO, "a b": ECHO}}}, "the task a b"),
     ],
 )  # fmt: skip

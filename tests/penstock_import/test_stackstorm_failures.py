@@ -340,7 +340,10 @@ def test_value_for_a_failed_output_is_named(
     assert (
         any("publishes said and leads nowhere after a failure" in gap.what for gap in report.gaps) == is_lost
     )
-    assert any("the output of the workflow flow, which StackStorm also returns after a failure" in gap.what for gap in report.gaps)
+    assert any(
+        "the output of the workflow flow, which StackStorm also returns after a failure" in gap.what
+        for gap in report.gaps
+    )
     assert report.mapped["workflows"] == (0 if is_lost else 1), report.gaps
     run = simulation.run("depot.flow")
     if is_lost:

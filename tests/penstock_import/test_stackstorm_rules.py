@@ -462,7 +462,10 @@ def test_key_of_store_and_of_configuration_is_a_secret(
     assert made["r"]["params"] == {"cmd": f"{{{{ secrets.{secret} }}}}"}
     assert made["r"].get("enabled", True)
     assert made["s"]["enabled"] is False
-    assert any("rules/s.yaml" in line and "`config_context` has no equivalent in Penstock" in line for line in texts(report))
+    assert any(
+        "rules/s.yaml" in line and "`config_context` has no equivalent in Penstock" in line
+        for line in texts(report)
+    )
 
 
 def test_payload_of_a_timer_is_not_mapped(tmp_path: Path) -> None:
