@@ -191,4 +191,4 @@ def test_retry_option_of_an_annotation_is_named_with_its_value(tmp_path: Path, o
     text = f"app.conf.task_annotations = {{'*': {{'{option}': 6}}}}\n@app.task(bind=True)\ndef weigh(self): ...\n"
     _, report = of_application(tmp_path, {"tasks.py": HEAD + text})
     (line,) = [line for line in texts(report) if f"{option} of the annotation" in line]
-    assert line.endswith("it is 6 there.")
+    assert line.endswith("in Celery it is 6.")
