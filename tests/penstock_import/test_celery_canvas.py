@@ -371,7 +371,7 @@ def test_variable_with_another_signature_is_named(tmp_path: Path, body: str) -> 
         ("chain(one.s(y := x), two.s(y))()", "gives a variable a value"),
         ("chain(one.s(two), two.s())()", "is a task"),
         ("chain(one.s(two.s(1)), two.s())()", "is a task"),
-        ("chain(one.s(x.delay().id), two.s())()", "starts one"),
+        ("chain(one.s(x.delay().id), two.s())()", "starts a task"),
         ("chain(one.s(*x), two.s())()", "spread with *"),
         ("chain(one.s(**x), two.s())()", "spread with **"),
         ("group(one.s(*y) for y in x)()", "spread with *"),
