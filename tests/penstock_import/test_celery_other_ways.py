@@ -37,9 +37,21 @@ CLASS = "from depot.cfg import Settings\napp.config_from_object(Settings)\n"
             "task_acks_late, task_time_limit = True, 5\n",
             "the setting task_time_limit, which shares its assignment",
         ),
-        (MODULE, "for task_time_limit in (5,): pass\n", "the setting task_time_limit, which is assigned within another statement"),
-        (MODULE, "with load() as task_routes: pass\n", "the setting task_routes, which is assigned within another statement"),
-        (MODULE, "if (task_time_limit := 5): pass\n", "the setting task_time_limit, which is assigned within another statement"),
+        (
+            MODULE,
+            "for task_time_limit in (5,): pass\n",
+            "the setting task_time_limit, which is assigned within another",
+        ),
+        (
+            MODULE,
+            "with load() as task_routes: pass\n",
+            "the setting task_routes, which is assigned within another",
+        ),
+        (
+            MODULE,
+            "if (task_time_limit := 5): pass\n",
+            "the setting task_time_limit, which is assigned within another",
+        ),
         (
             MODULE,
             "task_acks_late = True\ndel task_acks_late\n",

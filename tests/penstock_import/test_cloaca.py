@@ -411,4 +411,6 @@ def test_workflow_without_a_known_name_is_named(tmp_path: Path, manifest: str | 
         (tmp_path / "package.toml").write_text(manifest)
     source, _, text = imported(tmp_path, PACKAGED, "tasks")
     assert "tasks = workflow('tasks', tasks=[load])" in text
-    assert any("the name of the workflow, which in Penstock is tasks" in gap.what for gap in source.report.gaps)
+    assert any(
+        "the name of the workflow, which in Penstock is tasks" in gap.what for gap in source.report.gaps
+    )

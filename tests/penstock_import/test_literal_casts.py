@@ -93,7 +93,9 @@ def test_text_for_a_parameter_of_an_unknown_type_is_named(tmp_path: Path, kind: 
         files["actions/workflows/flow.yaml"] = chain if kind == "action-chain" else tasks
     _, report = of_pack(tmp_path, files)
     told = {
-        gap.what.split(",")[0].split()[-1] for gap in report.gaps if "In Penstock it stays a text" in gap.by_hand
+        gap.what.split(",")[0].split()[-1]
+        for gap in report.gaps
+        if "In Penstock it stays a text" in gap.by_hand
     }
     assert told == ({"a", "b", "c", "timeout_text"} if ref == "other.act" else set()), texts(report)
 
