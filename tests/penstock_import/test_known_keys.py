@@ -220,7 +220,7 @@ sender.add_periodic_task(10.0, weigh.s())
     ("tasks", "expected"),
     [
         ("  - {name: first, action: core.noop}\n", "flow.yaml:2 | tasks that are not a mapping, which Orquesta refuses"),
-        ("  first: {input: {message: {{ ctx().x }} }}\n", "line 3: a key of a pack is a text, so that a text with {{ }} needs"),
+        ("  first: {input: {message: {{ ctx().x }} }}\n", "line 3: a key of a pack is a text, so a text with {{ }} needs"),
     ],
 )  # fmt: skip
 def test_workflow_that_is_not_written_as_one_is_named_as_such(
