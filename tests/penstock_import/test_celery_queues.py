@@ -69,4 +69,4 @@ def test_default_queue_that_is_computed_merges_no_queues(tmp_path: Path) -> None
 
 def test_call_that_names_the_default_queue_names_its_route(tmp_path: Path) -> None:
     _, report = imported(tmp_path, "def start():\n    weigh.apply_async(queue='celery')\n")
-    assert any("The queue celery is the route `default` here." in text for text in texts(report))
+    assert any("The queue celery is the route `default` in Penstock." in text for text in texts(report))

@@ -57,7 +57,7 @@ class Queues:
         """Return words about the default queue where its route has another name; an empty text otherwise."""
         if self.default_queue == self.default_route:
             return ""
-        return f", where {self.default_queue} is the route `{self.default_route}` of Penstock"
+        return f", where {self.default_queue} is the route `{self.default_route}` in Penstock"
 
     def of_whole_worker(self) -> str:
         """Return a sentence about the routes of a worker that is started without the names of queues."""
