@@ -60,7 +60,7 @@ async def test_a_value_that_is_not_a_reference_stays_as_it_is(store: StoredResul
 
 async def test_no_more_is_read_than_may_be(store: StoredResults) -> None:
     many = [await put(store, "x" * 400 + str(n)) for n in range(3)]
-    with pytest.raises(InvalidInput, match="at most 1,000 are read") as refused:
+    with pytest.raises(InvalidInput, match="at most 1,000 bytes are read") as refused:
         await store.resolved(many)
     assert "PENSTOCK_RESULT_STORE_CAP" in str(refused.value.hint)
     assert await store.resolved([many[0], many[0], many[0], many[1]])  # each is read once
