@@ -216,14 +216,38 @@ def faults(played: Played, error: str, crashed: str) -> list[str]:
 def test_changed_code_gets_its_own_results_or_stops(seed: int) -> None:
     dice = random.Random(seed)
     old = Code(made(dice, dice.randint(3, 7)), dice.random() < 0.5)
+    for _ in range(CHANGES_OF_CODE):
+        check(old, changed(dice, old))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("signal a, now b, step a, step a, fail", "signal a, now b, undo a, step a, fail"),
+        ("step b, step b, undo b, run a, fail", "step b, step b, undo b, run a"),
+        ("step b, undo b, run a, fail", "step b, run a, fail"),
+    ],
+)
+def test_changed_code_that_fails_or_undoes_otherwise_stops(old: str, new: str) -> None:
+    check(read(old), read(new))
+
+
+def read(text: str) -> Code:
+    """Return the code of a text such as `step a, undo b, fail`, without branches."""
+    parts = text.split(", ")
+    fails = parts[-1] == "fail"
+    words = [part.split() for part in (parts[:-1] if fails else parts)]
+    return Code(tuple(Statement(kind, name) for kind, name in words), fails)
+
+
+def check(old: Code, new: Code) -> None:
+    """Play runs that crash at each commit and go on with the new code, and perhaps back with the old one."""
     first = asyncio.run(play([old], None))
     assert not faults(first[0], first[2], ""), old
-    for _ in range(CHANGES_OF_CODE):
-        new = changed(dice, old)
-        for crash_at in range(2 * first[1].commits):
-            for codes in ([old, new], [old, new, old]):
-                played, run, error = asyncio.run(play(codes, crash_at))
-                problems = faults(played, error, run.crashed)
-                assert not problems, (
-                    f"{codes[0]} -> {codes[1]} ({len(codes)}), {run.crashed}: {error}: {problems}"
-                )
+    for crash_at in range(2 * first[1].commits):
+        for codes in ([old, new], [old, new, old]):
+            played, run, error = asyncio.run(play(codes, crash_at))
+            problems = faults(played, error, run.crashed)
+            assert not problems, (
+                f"{codes[0]} -> {codes[1]} ({len(codes)}), {run.crashed}: {error}: {problems}"
+            )
