@@ -14,7 +14,8 @@ begin
         s.asked_after, s.told
     from recorded_steps(p_old) s
     left join recorded_steps(p_old) f on f.name = p_name and f.ordinal = p_ordinal
-    where s.kind <> 'end' and s.name !~ '(^|/)on failure ' and (s.status = 'completed' or s.kind = 'sleep' and s.status = 'started')
+    where s.kind <> 'end' and not (s.kind = 'step' and s.name ~ '(^|/)on failure ')
+        and (s.status = 'completed' or s.kind = 'sleep' and s.status = 'started')
         and (p_name is null or case
             when s.place > 0 and f.place > 0 and regexp_replace(s.name, '[^/]*$', '') = regexp_replace(f.name, '[^/]*$', '')
                 then s.place < f.place

@@ -115,7 +115,8 @@ async def test_rerun_keeps_no_undo(stand: Functions) -> None:
     await stand.add("run", "failed")
     for name, place in (("reserve", 1), ("on failure release", 0), ("2/on failure release", 0)):
         await stand.step("run", name, place=place)
-    assert set(await kept(stand, "run")) == {("reserve", 1)}
+    await stand.step("run", "on failure call", place=2, kind="signal")
+    assert set(await kept(stand, "run")) == {("reserve", 1), ("on failure call", 1)}
 
 
 @pytest.mark.parametrize("archived", [False, True])
