@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock import AskInquiry, DurableContext, Limit, action, current
+from penstock import AskInquiry, DurableContext, Later, Limit, action, current, later
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -32,7 +32,12 @@ async def asks() -> Any:
     return list(current().answers)
 
 
-ALL = (sleeps, listens, asks, DOOR)
+@action(pack="kept")
+async def builds(number: int) -> Later:
+    return later(f"kept:build:{number}", timeout="1h")
+
+
+ALL = (sleeps, listens, asks, builds, DOOR)
 HELD = "select from slot s join execution e on e.id = s.execution_id where e.id = $1 and e.status = 'waiting'"
 
 
@@ -56,5 +61,20 @@ async def test_action_that_asked_goes_on_in_the_slot_that_it_kept(house: Install
     await house.until(HELD, id)
     await house.client.answer(id, True, by="ada")
     assert await house.client.result(id, timeout=20) == [True]
+    await house.quiet()
+    await house.sound()
+
+
+async def test_work_elsewhere_keeps_its_slot_until_its_end_is_told(house: Installation) -> None:
+    await house.start(*ALL)
+    first = await house.client.start("kept.builds", {"number": 1})
+    await house.until(HELD, first)
+    second = await house.client.start("kept.builds", {"number": 2})
+    await house.until("select from execution where id = $1 and status = 'queued'", second)
+    await house.client.complete(first, result="built", by="ada")
+    assert await house.client.result(first, timeout=20) == "built"
+    await house.until(HELD, second)
+    await house.client.complete(second, result="built, too", by="ada")
+    assert await house.client.result(second, timeout=20) == "built, too"
     await house.quiet()
     await house.sound()

@@ -1,4 +1,4 @@
--- Return true if an execution with these keys keeps all of its slots while it waits for an answer. An execution keeps them if one
+-- Return true if an execution with these keys keeps all of its slots while it waits. An execution keeps them if one
 -- of its limits has `while_waiting: keep`. Waiting for a slot is another case: a queued execution holds none.
 create or replace function keeps_slots(p_keys limit_key[]) returns boolean
 language plpgsql stable

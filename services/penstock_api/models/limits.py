@@ -59,8 +59,8 @@ class SetLimit(Given):
     )
     while_waiting: Literal["release", "keep"] | None = Field(
         default=None,
-        description="The fate of a slot while its execution waits for an answer, or a durable function waits: "
-        "`release` (default) or `keep`. null: the default.",
+        description="The fate of a slot while its execution waits: for an answer, for an end from outside, or as "
+        "a durable function. `release` (default) or `keep`. null: the default.",
     )
     cost: str | float | None = Field(
         default=None,

@@ -106,8 +106,8 @@ class Limit(Declaration):
     """Paths of parameters and labels, as in `by`. Waiting executions with different values take turns. Among several limits the
     first fair one decides."""
     while_waiting: Literal["release", "keep"] = "release"
-    """The slot's fate while the execution waits for the answer to an inquiry. If one of its limits says `keep`, the
-    execution keeps all of its slots."""
+    """The slot's fate while the execution waits: for an answer, for an end from outside (`later`), or as a durable
+    function. If one of its limits says `keep`, the execution keeps all of its slots."""
     cost: Cost | None = None
     """The cost of one execution, which counts instead of 1 in `max` and in `rate`: a number, or a sum of parameters
     such as `"{{ parameters.tokens }}"`. The cost is reserved at admission. A new execution that costs more than the

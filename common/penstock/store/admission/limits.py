@@ -239,8 +239,8 @@ class LimitInForce:
     while_waiting: Annotated[
         str,
         Field(
-            description="The fate of a slot while its execution waits for an answer, or a durable function "
-            "waits: `release` or `keep`."
+            description="The fate of a slot while its execution waits: for an answer, for an end from outside, or as "
+            "a durable function. `release` or `keep`."
         ),
     ]
     cost: Annotated[
