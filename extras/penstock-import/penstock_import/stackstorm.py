@@ -56,6 +56,12 @@ _WORKFLOWS = frozenset({"orquesta", "action-chain", _CONVERTED})
 _NO_RESULT = frozenset({"action-chain", _CONVERTED})
 """The runners with results that have parts which nothing here returns."""
 _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
+_REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "actions": ("name", "runner_type"),
+    "rules": ("name",),
+    "triggers": ("name",),
+}
+"""The keys without which StackStorm registers no definition, by the folder of its file."""
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
@@ -183,7 +189,15 @@ class StackStormPack:
                     "StackStorm does not register such a definition: if it is needed, correct `pack` and import again.",
                 )
             elif node.is_mapping and node.children:
-                yield name, node
+                missing = [key for key in _REQUIRED.get(kind, ()) if not _peek(node, key)]
+                if missing:
+                    self._unread(
+                        kind,
+                        name,
+                        f"it has no {' and no '.join(missing)}, so StackStorm does not register it",
+                    )
+                else:
+                    yield name, node
             elif node.peek():
                 self._unread(kind, name, "it is not a mapping")
 
@@ -744,6 +758,7 @@ class StackStormPack:
                 f"the result of the {subject} {name}, which consists of {parts}",
                 "Penstock does not return it: write the parts that are read as `output` of the workflow.",
             )
+        self._tell_notifications(entry, root, name)
         self._leftovers(entry, root, "chain" if runner == "action-chain" else "workflow", name)
         description = str(_peek(node, "description") or "")
         if description:
@@ -752,6 +767,21 @@ class StackStormPack:
         for task in body["tasks"].values():
             self._add_stored(entry, task.get("workflow", ""), task, "input")
             self._given.append((task.get("action", ""), task.get("input")))
+
+    def _tell_notifications(self, file: str, root: Node, name: str) -> None:
+        """Record a gap for each `notify` in a task of a chain. A notification changes nothing of what runs."""
+        chain = root.get("chain")
+        for task in chain.parts() if chain is not None else ():
+            notify = task.get("notify") if task.is_mapping else None
+            if notify is not None and notify.peek() not in _EMPTY:
+                notify.drop()
+                self._tell_apart(
+                    "notifications",
+                    file,
+                    task.line_of("notify"),
+                    f"notify of the task {_peek(task, 'name')} of chain {name}",
+                    by_hand("chain", "notify"),
+                )
 
     def _add_stored(self, file: str, ref: str, caller: dict[str, Any], key: str) -> None:
         """Pass to a workflow the defaults from the store for the parameters that its caller leaves out."""
@@ -1012,6 +1042,10 @@ class StackStormPack:
                 f"parameters of the trigger of rule {name}",
                 "Check them in `when`.",
             )
+        for key, child in trigger.items():
+            if key not in ("type", "parameters", "description") and child.peek() not in _EMPTY:
+                child.drop()
+                self._ignored(file, child.line, f"the key {key} of the trigger of rule {name}")
         if not is_enabled or self.report.recorded > previous:
             rule["enabled"] = False
         section = self.project.schedules if timer else self.project.rules
