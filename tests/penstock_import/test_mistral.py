@@ -352,3 +352,63 @@ def test_output_does_not_see_its_neighbours(tmp_path: Path) -> None:
     parameters = {"who": {"type": "string", "required": True}}
     _, report = of_pack(tmp_path, files({"task": ECHO}, parameters, output=output))
     assert any("`output` in line" in text for text in texts(report))
+
+
+def test_variables_of_a_workflow_are_computed_from_its_input(tmp_path: Path) -> None:
+    tasks = {
+        "one": {
+            "action": "depot.fetch name=<% $.path %>",
+            "publish": {"path": "<% task(one).result.result %>"},
+            "on-success": "two",
+        },
+        "two": {"action": "depot.fetch", "input": {"name": "<% $.path %>", "names": "<% $.all %>"}},
+    }
+    variables = {"path": "<% $.who + '.x' %>", "all": ["<% $.who %>"]}
+    simulation, _ = mapped(tmp_path, tasks, {"who": {"type": "string", "required": True}}, vars=variables)
+    for name in tasks:
+        simulation.fake(name, returns={"result": f"of {name}"})
+    run = simulation.run("depot.flow", {"who": "ann"})
+    assert [run.input(name) for name in tasks] == [
+        {"name": "ann.x"},
+        {"name": "of one", "names": ["ann"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"a": 1, "b": "<% $.a %>"}, "reads a value that is published beside it"),
+        ({"who": 1}, "which has the name of an input"),
+        ([{"a": 1}], "which is not a mapping"),
+        ({"st2": 1}, "a variable with the name st2"),
+    ],
+)
+def test_variables_without_an_equal_are_named(tmp_path: Path, variables: Any, reason: str) -> None:
+    _, report = of_pack(tmp_path, files({"one": ECHO}, {"who": {"type": "string"}}, vars=variables))
+    assert report.mapped["workflows"] == 0
+    assert reason in " ".join(texts(report))
+
+
+def test_published_mapping_replaces_an_earlier_mapping(tmp_path: Path) -> None:
+    """Orquesta merges both. Mistral looks the name up in what was published, then in the variables and the input."""
+    tasks = {
+        "one": ECHO | {"publish": {"about": "<% task(one).result.result %>"}, "on-success": "two"},
+        "two": ECHO | {"publish": {"about": "<% task(two).result.result %>"}},
+    }
+    simulation, _ = mapped(tmp_path, tasks, {"about": {"type": "object"}}, output={"about": "<% $.about %>"})
+    simulation.fake("one", returns={"result": {"b": 1}})
+    simulation.fake("two", returns={"result": {"c": 1}})
+    assert simulation.run("depot.flow", {"about": {"a": 1}}).result == {"about": {"c": 1}}
+
+
+def test_variable_of_several_tasks_before_a_join_is_named(tmp_path: Path) -> None:
+    """At a join, Mistral merges the whole contexts of the branches: a branch with the older value may win."""
+    tasks = {
+        "one": ECHO | {"publish": {"x": 1}, "on-success": ["two", "three"]},
+        "two": ECHO | {"publish": {"x": 2}, "on-success": "last"},
+        "three": ECHO | {"on-success": "last"},
+        "last": ECHO | {"join": "all"},
+    }
+    _, report = of_pack(tmp_path, files(tasks))
+    assert report.mapped["workflows"] == 0
+    assert "which one and two publish in a workflow with a join" in " ".join(texts(report))

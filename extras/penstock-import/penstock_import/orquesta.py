@@ -72,9 +72,12 @@ class Orquesta:
         types_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
         *,
         failure_stops_all: bool = True,
+        merges_mappings: bool = True,
     ) -> None:
-        """Create the converter. `failure_stops_all` is False if a failure stops only what depends on it, as here."""
+        """Create the converter. `failure_stops_all` is False if a failure stops only what depends on it, as here.
+        `merges_mappings` is False if a published mapping replaces an earlier one, as here."""
         self._failure_stops_all = failure_stops_all
+        self._merges_mappings = merges_mappings
         self._tell, self._action_of, self._keep, self._types_of = tell, action_of, keep, types_of
         self._inputs_take = surroundings
         self._surroundings = replace(surroundings, note_key=None)
@@ -760,7 +763,7 @@ class Orquesta:
                     "Penstock skips the task, and the workflow completes. Say with `when` what should happen.",
                 )
         self._tell_published(graph)
-        for (writer, variable), places in self._published_mappings.items():
+        for (writer, variable), places in self._published_mappings.items() if self._merges_mappings else ():
             is_published_before = any(
                 other == variable and writer in graph.after(earlier)
                 for earlier, other in self._published_mappings

@@ -740,7 +740,13 @@ class StackStormPack:
         if runner != "action-chain":
             stops = runner == "orquesta"
             orquesta = Orquesta(
-                tell, action_of, self._keep, surroundings, self._types_of, failure_stops_all=stops
+                tell,
+                action_of,
+                self._keep,
+                surroundings,
+                self._types_of,
+                failure_stops_all=stops,
+                merges_mappings=stops,
             )
             body = orquesta.workflow(root, schema)
         else:
