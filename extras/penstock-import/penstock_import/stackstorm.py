@@ -18,7 +18,7 @@ from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
-from penstock_import.literal_casts import may_become_another_type
+from penstock_import.literal_casts import may_become_another_type, only_type
 from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.mistral import MISTRAL, orquesta_tree
 from penstock_import.nested_fields import has_secrets
@@ -34,6 +34,7 @@ from penstock_import.shell_actions import (
     command_function,
     filled,
     script_function,
+    with_numbers,
 )
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
@@ -696,6 +697,10 @@ class StackStormPack:
     def _function(self, name: str, source: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function of an action. The returned function fills in the defaults of its parameters, including
         null."""
+        numbers = [key for key, about in schema.items() if only_type(about.get("type")) == "number"]
+        if numbers:
+            self.project.helpers.setdefault("with_floats", FUNCTIONS["with_floats"])
+            source = with_numbers(source, numbers)
         defaults = {key: about.get("default") for key, about in schema.items() if not about.get("required")}
         if defaults:
             self.project.helpers.setdefault("with_defaults", FUNCTIONS["with_defaults"])
@@ -922,8 +927,11 @@ class StackStormPack:
             "StackStorm renders it as text and converts the text to the declared type. In Penstock the value keeps its own "
             "type: if the parameter is a text, write `| string`."
         )
-        if may_become_another_type(value):
-            advice = "StackStorm converts this text to the declared type. In Penstock it stays a text: write the value."
+        if not keeps_type(value):
+            advice = (
+                "StackStorm converts this text to the declared type. In Penstock it stays a text: write the value, or one "
+                "expression for it."
+            )
         self._tell_apart(
             "parameters without a known type",
             file,
@@ -960,7 +968,7 @@ class StackStormPack:
                     self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
                 write = (
                     f"rite the function {name}_ of {self.project.module}.py; it returns the value of `result()` in "
-                    "StackStorm."
+                    "StackStorm. StackStorm converts a text to the type of the parameter, and Penstock passes it as it is."
                 )
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if pack == self._theirs:
