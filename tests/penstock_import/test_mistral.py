@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock import NonRetryable
 from penstock.testing import Simulation
 from penstock_import.report import Report
 from tests.penstock_import.test_reviewed_changes import of_pack, simulated, texts
@@ -265,7 +266,7 @@ ONE = {"depot.flow": {"tasks": {"one": ECHO}}}
         ({"version": "2.0", "name": "depot.flow", "workflows": {"a": 1}}, "a workflow that is not a mapping"),
         ({"version": "2.0", "name": "depot.flow", "actions": {}, "workflows": {"a": {"tasks": {"one": ECHO}}}}, "version 2.0"),
         ({"version": "2.0", "depot.flow": {"type": "reverse", "tasks": {"one": ECHO}}}, "the type reverse"),
-        ({"version": "2.0", "depot.flow": {"task-defaults": {}, "tasks": {"one": ECHO}}}, "`task-defaults`"),
+        ({"version": "2.0", "depot.flow": {"task-defaults": {"retry": {}}, "tasks": {"one": ECHO}}}, "`retry` of `task-"),
         ({"version": "2.0", "depot.flow": {"input": [{"a": 1}], "tasks": {"one": ECHO}}}, "an input with a default"),
         ({"version": "2.0", "depot.flow": {"input": ["a"], "tasks": {"one": ECHO}}}, "a, which only the action or only"),
         ({"version": "2.0", "depot.flow": {"tasks": {"one": ECHO, "a b": ECHO}}}, "the task a b"),
@@ -412,3 +413,26 @@ def test_variable_of_several_tasks_before_a_join_is_named(tmp_path: Path) -> Non
     _, report = of_pack(tmp_path, files(tasks))
     assert report.mapped["workflows"] == 0
     assert "which one and two publish in a workflow with a join" in " ".join(texts(report))
+
+
+@pytest.mark.parametrize(
+    ("failing", "ran", "status"),
+    [("one", ["one", "mend"], "completed"), ("two", ["one", "two", "own"], "completed"), ("mend", ["one", "mend"], "failed")],
+)  # fmt: skip
+def test_clause_of_task_defaults_is_that_of_tasks_without_their_own(
+    tmp_path: Path, failing: str, ran: list[str], status: str
+) -> None:
+    """The default starts `mend` after each failure but its own."""
+    tasks = {
+        "one": ECHO | {"on-success": "two"},
+        "two": ECHO | {"on-error": ["own"]},
+        "own": ECHO,
+        "mend": ECHO,
+    }
+    simulation, _ = mapped(tmp_path, tasks, **{"task-defaults": {"on-error": ["mend"]}})
+    for name in tasks:
+        fails = name == failing or (name == "one" and failing == "mend")
+        simulation.fake(name, **({"raises": NonRetryable("no")} if fails else {"returns": {}}))
+    run = simulation.run("depot.flow")
+    assert run.status == status
+    assert [name for name in tasks if run.tasks[name] != "skipped"] == ran

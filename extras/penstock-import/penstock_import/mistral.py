@@ -18,7 +18,7 @@ from penstock_import.wanted_text import NotMapped
 MISTRAL = "mistral-v2"
 _OF_RUNNER = frozenset({"context", "task", "workflow"})
 """The parameters of the runner."""
-_OF_WORKFLOW = frozenset({"type", "description", "tags", "input", "vars", "output", "tasks"})
+_OF_WORKFLOW = frozenset({"type", "description", "tags", "input", "vars", "output", "task-defaults", "tasks"})
 _OF_TASK = frozenset(
     {
         "action",
@@ -34,6 +34,7 @@ _OF_TASK = frozenset(
         "wait-before",
     }
 )
+_CLAUSES = frozenset({"on-success", "on-error", "on-complete"})
 _COMMANDS = frozenset({"fail", "noop"})
 FAILS_AT_THE_END = "fails_at_the_end"
 """The target of a transition that lets the workflow go on, and fail as it ends."""
@@ -69,6 +70,8 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     tasks = definition.get("tasks")
     if tasks is None or not tasks.items():
         raise NotMapped("a workflow without tasks")
+    if (defaults := definition.get("task-defaults")) is not None:
+        tasks = Node(tasks.line, {name: _with_clauses(name, task, defaults) for name, task in tasks.items()})
     published = {name for _, task in tasks.items() for name, _ in (task.get("publish") or Node(1)).items()}
     own = {name for name, _ in (definition.get("vars") or Node(1)).items()}
     if "st2" in {*parameters, *published, *own}:
@@ -136,6 +139,21 @@ def _variables(node: Node, parameters: Collection[str]) -> Node:
         if name in parameters:
             raise NotMapped(f"the variable {name} in line {child.line}, which has the name of an input")
     return Node(node.line, [Node(child.line, {name: _mapped(child, set())}) for name, child in node.items()])
+
+
+def _with_clauses(name: str, task: Node, defaults: Node) -> Node:
+    """Return a task with the clauses of `task-defaults` that it has not itself. A task does not start itself by them."""
+    _refuse_other_keys(defaults, _CLAUSES, "`task-defaults`")
+    if not task.is_mapping:
+        return task
+    children = dict(task.items())
+    for key, child in defaults.items():
+        own = task.get(key)
+        parts = child.parts() if child.is_list else [child]
+        others = [part for part in parts if part.peek() != name and name not in dict(part.items())]
+        if others and (own is None or not own.peek()):
+            children[key] = Node(child.line, others)
+    return Node(task.line, children)
 
 
 def _refuse_lost_values(tasks: Node) -> None:
