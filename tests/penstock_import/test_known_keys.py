@@ -281,3 +281,23 @@ def test_file_without_what_stackstorm_requires_is_not_made(
     assert named(report, f"{file}:1 {file} cannot be read: it has no {missing}, so StackStorm does not"), (
         texts(report)
     )
+
+
+def test_task_that_nothing_leads_to_has_one_line(tmp_path: Path) -> None:
+    chain = {
+        "chain": [{"name": "one", "ref": "depot.weigh"}, {"name": "two", "ref": "depot.weigh"}],
+        "default": "one",
+    }
+    files = {
+        "actions/weigh.yaml": {"name": "weigh", "runner_type": "noop"},
+        "actions/flow.yaml": {
+            "name": "flow",
+            "runner_type": "action-chain",
+            "entry_point": "chains/flow.yaml",
+        },
+        "actions/chains/flow.yaml": chain,
+    }
+    _, report = of_pack(tmp_path, files)
+    lines = [text for text in texts(report) if "chains/flow.yaml" in text and "the result of" not in text]
+    assert len(lines) == 1
+    assert "two, to which no task of the chain leads" in lines[0]

@@ -99,6 +99,7 @@ class ActionChain:
                     f"{name}, to which no task of the chain leads",
                     "Remove the task, or lead to it.",
                 )
+                node.drop()
             else:
                 visible = {task: shapes[task] for task in previous[name]}
                 names = _Names("task", {**computed, **parameters}, declared | published, visible)
@@ -154,8 +155,9 @@ class ActionChain:
         types = self._types_of(target_action.ref)
         for key, child in supplied.items() if supplied is not None else []:
             value = child.value()
-            inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
             is_timeout = key == "timeout" and target_action.runner in RUNNER_TIMEOUTS
+            kind = types.get(key, "integer" if is_timeout else None)
+            inputs[key] = self._value(value, child.line, names, _TO_DO, kind)
             is_open = keeps_type(value) or may_become_another_type(value)
             if self._tell_type is not None and key not in types and is_open and not is_timeout:
                 self._tell_type(child.line, key, value)

@@ -480,7 +480,9 @@ class Orquesta:
 
     def _input_values(self, task: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
         """Return the parameters of a task. StackStorm converts texts to the types that the action declares."""
-        types = self._types_of(self._known[task].ref)
+        types = dict(self._types_of(self._known[task].ref))
+        if self._known[task].runner in RUNNER_TIMEOUTS:
+            types.setdefault("timeout", "integer")
         note = self._surroundings.note_type
         if note is not None and self._known[task].runner:
             for key, (value, line) in values.items():

@@ -73,6 +73,8 @@ _STANDARD_TYPES: tuple[dict[str, Any], ...] = (
 )
 """The types of a rule that fires at each match."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
+_OF_TRIGGER = frozenset({"type", "parameters", "description", "ref", "pack"})
+"""The keys of the trigger of a rule that are mapped, or that follow from its type."""
 _OF_RULE_ALONE = frozenset({"tags"})
 """The keys of a rule that affect neither when it fires nor what it starts."""
 _NOTHING_TO_RUN = re.compile(
@@ -338,8 +340,11 @@ class StackStormPack:
             if isinstance(value, dict) and "type" in value:
                 mapped = parameter("payload", schema, self._tell(file), is_payload=True) or {}
                 trigger["schema"] = mapped | {"type": value["type"]}
-        if name in self.project.triggers:
-            self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
+        if (earlier := self.project.triggers.get(name)) is not None:
+            poll = {"poll": earlier["poll"]} if "poll" in earlier else {}
+            if earlier != trigger | poll:  # sensors may share a trigger, which StackStorm then registers once
+                self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
+            trigger |= poll
         self.project.triggers[name] = trigger
 
     def _sensor(self, file: str, node: Node) -> None:
@@ -359,8 +364,12 @@ class StackStormPack:
         for child in (node.get("trigger_types") or Node(1)).parts():
             with self._entity("triggers", file, child, "trigger", self._own_name(child)):
                 self._trigger(file, child)
-                if isinstance(every, int | float) and not isinstance(every, bool) and every > 0:
-                    name = self._own_name(child)
+                name = self._own_name(child)
+                is_polled = isinstance(every, int | float) and not isinstance(every, bool) and every > 0
+                if is_polled and "poll" in self.project.triggers[name]:
+                    self.report.gap(file, child.line, f"a second sensor polls for {name}: {named}",
+                                    "Let one function return the events of both.")  # fmt: skip
+                elif is_polled:
                     function = self.project.function(
                         f"poll_{name}", _poll_stub(f"poll_{name}", f"{named} of {entry}")
                     )
@@ -1057,7 +1066,7 @@ class StackStormPack:
                 "Check them in `when`.",
             )
         for key, child in trigger.items():
-            if key not in ("type", "parameters", "description") and child.peek() not in _EMPTY:
+            if key not in _OF_TRIGGER and child.peek() not in _EMPTY:
                 child.drop()
                 self._ignored(file, child.line, f"the key {key} of the trigger of rule {name}")
         if not is_enabled or self.report.recorded > previous:
