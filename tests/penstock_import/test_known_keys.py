@@ -273,7 +273,7 @@ def test_keys_that_change_nothing_keep_a_definition_mapped(tmp_path: Path) -> No
         ("rules/r.yaml", {"trigger": {"type": "depot.arrived"}, "action": {"ref": "depot.weigh"}}, "name"),
     ],
 )
-def test_file_without_what_stackstorm_requires_is_not_made(
+def test_file_without_required_keys_is_not_made(
     tmp_path: Path, file: str, content: dict[str, Any], missing: str
 ) -> None:
     project, report = of_pack(tmp_path, {file: content})

@@ -432,7 +432,10 @@ def test_clause_of_task_defaults_is_that_of_tasks_without_their_own(
     simulation, _ = mapped(tmp_path, tasks, **{"task-defaults": {"on-error": ["mend"]}})
     for name in tasks:
         fails = name == failing or (name == "one" and failing == "mend")
-        simulation.fake(name, **({"raises": NonRetryable("no")} if fails else {"returns": {}}))
+        if fails:
+            simulation.fake(name, raises=NonRetryable("no"))
+        else:
+            simulation.fake(name, returns={})
     run = simulation.run("depot.flow")
     assert run.status == status
     assert [name for name in tasks if run.tasks[name] != "skipped"] == ran

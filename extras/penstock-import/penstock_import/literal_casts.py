@@ -31,7 +31,7 @@ def only_type(kind: Any) -> str:
 
 
 def converted(mapped: str, value: Ours, kind: Any) -> str:
-    """Return a template whose value is the value of `mapped` as StackStorm converts it to the type of a parameter.
+    """Return a template with the value of `mapped`, as StackStorm converts it to the type of a parameter.
     StackStorm converts texts, and also numbers for the types `integer` and `number`. Raises NotMapped for a secret, and for
     a text that StackStorm parses."""
     declared = only_type(kind)

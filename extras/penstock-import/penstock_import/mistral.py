@@ -92,9 +92,9 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
         _refuse_neighbours(output, "`output`")
         pairs = [Node(node.line, {name: _mapped(node, with_items)}) for name, node in output.items()]
         children["output"] = Node(output.line, pairs)
-    known = {*parameters, *own}
+    at_start = {*parameters, *own}
     children["tasks"] = Node(
-        tasks.line, {name: _task(name, task, tasks, with_items, known) for name, task in tasks.items()}
+        tasks.line, {name: _task(name, task, tasks, with_items, at_start) for name, task in tasks.items()}
     )
     return Node(1, children)
 
@@ -150,9 +150,9 @@ def _with_clauses(name: str, task: Node, defaults: Node) -> Node:
     for key, child in defaults.items():
         own = task.get(key)
         parts = child.parts() if child.is_list else [child]
-        others = [part for part in parts if part.peek() != name and name not in dict(part.items())]
-        if others and (own is None or not own.peek()):
-            children[key] = Node(child.line, others)
+        targets = [part for part in parts if part.peek() != name and name not in dict(part.items())]
+        if targets and (own is None or not own.peek()):
+            children[key] = Node(child.line, targets)
     return Node(task.line, children)
 
 
@@ -161,12 +161,12 @@ def _refuse_lost_values(tasks: Node) -> None:
     branches, so that a branch with an older value may win."""
     if not any(task.has("join") for _, task in tasks.items()):
         return
-    known: dict[str, str] = {}
+    writers: dict[str, str] = {}
     for name, task in tasks.items():
         for variable, child in (task.get("publish") or Node(1)).items():
-            if known.setdefault(variable, name) != name:
+            if writers.setdefault(variable, name) != name:
                 raise NotMapped(
-                    f"{variable} in line {child.line}, which {known[variable]} and {name} publish in a workflow with a join"
+                    f"{variable} in line {child.line}, which {writers[variable]} and {name} publish in a workflow with a join"
                 )
 
 

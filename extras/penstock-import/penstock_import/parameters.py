@@ -175,8 +175,9 @@ def _settle_default(
 
 
 def or_default(name: str, about: Mapping[str, Any]) -> str | None:
-    """Return the template of the variable for a parameter with a default that stands for null, too, or for a number, which
-    StackStorm converts to a float; None for another parameter, or a secret."""
+    """Return the template of the variable for a parameter; None for one that needs no variable, or a secret.
+
+    A default stands for null, too. StackStorm converts a number to a float."""
     default = about.get("default")
     supplied = member("parameters", name)
     if has_secrets(about):
