@@ -188,3 +188,12 @@ def test_sensors_with_one_trigger_keep_its_poll(
     assert project.triggers["arrived"]["poll"]["every"] == 9
     assert not any("two triggers become" in text for text in texts(report)), texts(report)
     assert bool(line) == any(line in text for text in texts(report) if line), texts(report)
+
+
+@pytest.mark.parametrize(
+    "name", ["rules/hooks/r.yaml", "rules/r.json", "sensors/a/b/s.yml", "policies/old/p.yaml"]
+)
+def test_definition_that_stackstorm_does_not_register_is_named(tmp_path: Path, name: str) -> None:
+    project, report = of_pack(tmp_path, {"rules/r.yaml": RULE, name: RULE})
+    assert len(project.rules) == 1
+    assert [gap.file for gap in report.gaps if gap.what == f"{gap.file} is not read"] == [name]

@@ -326,6 +326,15 @@ class StackStormPack:
                 "requirements.txt": "Install these where the workers run.",
             }.get(name, "If a function needs it, move it.")
             self.report.gap(name, 1, f"{name} is not read", advice)
+        for kind in sorted(_READ - {"actions", "pack.yaml"}):
+            for file in sorted((self._folder / kind).rglob("*")):
+                extensions = (".json",) if file.parent.parent == self._folder else (".json", ".yaml", ".yml")
+                if file.is_file() and file.suffix in extensions:
+                    name = str(file.relative_to(self._folder))
+                    by_hand = (
+                        f"StackStorm registers none from here. If it is in use, move it into {kind}/ as YAML."
+                    )
+                    self.report.gap(name, 1, f"{name} is not read", by_hand)
 
     # -- triggers and sensors -------------------------------------------------------------------------------------
 
