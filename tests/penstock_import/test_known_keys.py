@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from penstock.cli import build
+from tests.penstock_import.test_reviewed_changes import named, of_pack, texts
 
 ACTION_KEYS = {
     "enabled": False,
@@ -233,3 +235,69 @@ def test_workflow_that_is_not_written_as_one_is_named_as_such(
     }
     report, _ = imported(tmp_path, "stackstorm", files)
     assert expected in report
+
+
+def test_keys_that_change_nothing_keep_a_definition_mapped(tmp_path: Path) -> None:
+    notify = {"on-success": {"routes": ["chat"], "message": "done"}}
+    files = {
+        "actions/weigh.yaml": {"name": "weigh", "runner_type": "noop"},
+        "actions/flow.yaml": {
+            "name": "flow",
+            "runner_type": "action-chain",
+            "entry_point": "chains/flow.yaml",
+        },
+        "actions/chains/flow.yaml": {"chain": [{"name": "one", "ref": "depot.weigh", "notify": notify}]},
+        "triggers/arrived.yaml": {"name": "arrived"},
+        "rules/r.yaml": {
+            "name": "r",
+            "enabled": True,
+            "trigger": {
+                "type": "depot.arrived",
+                "criteria": {"trigger.weight": {"type": "gt", "pattern": 9}},
+            },
+            "action": {"ref": "depot.weigh"},
+        },
+    }
+    project, report = of_pack(tmp_path, files)
+    assert (report.mapped["workflows"], report.mapped["rules"]) == (1, 1), texts(report)
+    assert "enabled" not in project.rules["r"]
+    assert named(report, "actions/chains/flow.yaml:4 notify of the task one of chain flow")
+    assert named(report, "rules/r.yaml:5 the key criteria of the trigger of rule r: StackStorm ignores it")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "missing"),
+    [
+        ("actions/chain.yaml", {"chain": [{"name": "one", "ref": "depot.weigh"}]}, "name and no runner_type"),
+        ("actions/weigh.yaml", {"name": "weigh"}, "runner_type"),
+        ("rules/r.yaml", {"trigger": {"type": "depot.arrived"}, "action": {"ref": "depot.weigh"}}, "name"),
+    ],
+)
+def test_file_without_required_keys_is_not_made(
+    tmp_path: Path, file: str, content: dict[str, Any], missing: str
+) -> None:
+    project, report = of_pack(tmp_path, {file: content})
+    assert {**project.actions, **project.rules} == {}
+    assert named(report, f"{file}:1 {file} cannot be read: it has no {missing}, so StackStorm does not"), (
+        texts(report)
+    )
+
+
+def test_task_that_nothing_leads_to_has_one_line(tmp_path: Path) -> None:
+    chain = {
+        "chain": [{"name": "one", "ref": "depot.weigh"}, {"name": "two", "ref": "depot.weigh"}],
+        "default": "one",
+    }
+    files = {
+        "actions/weigh.yaml": {"name": "weigh", "runner_type": "noop"},
+        "actions/flow.yaml": {
+            "name": "flow",
+            "runner_type": "action-chain",
+            "entry_point": "chains/flow.yaml",
+        },
+        "actions/chains/flow.yaml": chain,
+    }
+    _, report = of_pack(tmp_path, files)
+    lines = [text for text in texts(report) if "chains/flow.yaml" in text and "the result of" not in text]
+    assert len(lines) == 1
+    assert "two, to which no task of the chain leads" in lines[0]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock import NonRetryable
 from penstock.testing import Simulation
 from penstock_import.report import Report
 from tests.penstock_import.test_reviewed_changes import of_pack, simulated, texts
@@ -265,7 +266,7 @@ ONE = {"depot.flow": {"tasks": {"one": ECHO}}}
         ({"version": "2.0", "name": "depot.flow", "workflows": {"a": 1}}, "a workflow that is not a mapping"),
         ({"version": "2.0", "name": "depot.flow", "actions": {}, "workflows": {"a": {"tasks": {"one": ECHO}}}}, "version 2.0"),
         ({"version": "2.0", "depot.flow": {"type": "reverse", "tasks": {"one": ECHO}}}, "the type reverse"),
-        ({"version": "2.0", "depot.flow": {"task-defaults": {}, "tasks": {"one": ECHO}}}, "`task-defaults`"),
+        ({"version": "2.0", "depot.flow": {"task-defaults": {"retry": {}}, "tasks": {"one": ECHO}}}, "`retry` of `task-"),
         ({"version": "2.0", "depot.flow": {"input": [{"a": 1}], "tasks": {"one": ECHO}}}, "an input with a default"),
         ({"version": "2.0", "depot.flow": {"input": ["a"], "tasks": {"one": ECHO}}}, "a, which only the action or only"),
         ({"version": "2.0", "depot.flow": {"tasks": {"one": ECHO, "a b": ECHO}}}, "the task a b"),
@@ -352,3 +353,89 @@ def test_output_does_not_see_its_neighbours(tmp_path: Path) -> None:
     parameters = {"who": {"type": "string", "required": True}}
     _, report = of_pack(tmp_path, files({"task": ECHO}, parameters, output=output))
     assert any("`output` in line" in text for text in texts(report))
+
+
+def test_variables_of_a_workflow_are_computed_from_its_input(tmp_path: Path) -> None:
+    tasks = {
+        "one": {
+            "action": "depot.fetch name=<% $.path %>",
+            "publish": {"path": "<% task(one).result.result %>"},
+            "on-success": "two",
+        },
+        "two": {"action": "depot.fetch", "input": {"name": "<% $.path %>", "names": "<% $.all %>"}},
+    }
+    variables = {"path": "<% $.who + '.x' %>", "all": ["<% $.who %>"]}
+    simulation, _ = mapped(tmp_path, tasks, {"who": {"type": "string", "required": True}}, vars=variables)
+    for name in tasks:
+        simulation.fake(name, returns={"result": f"of {name}"})
+    run = simulation.run("depot.flow", {"who": "ann"})
+    assert [run.input(name) for name in tasks] == [
+        {"name": "ann.x"},
+        {"name": "of one", "names": ["ann"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"a": 1, "b": "<% $.a %>"}, "reads a value that is published beside it"),
+        ({"who": 1}, "which has the name of an input"),
+        ([{"a": 1}], "which is not a mapping"),
+        ({"st2": 1}, "a variable with the name st2"),
+    ],
+)
+def test_variables_without_an_equal_are_named(tmp_path: Path, variables: Any, reason: str) -> None:
+    _, report = of_pack(tmp_path, files({"one": ECHO}, {"who": {"type": "string"}}, vars=variables))
+    assert report.mapped["workflows"] == 0
+    assert reason in " ".join(texts(report))
+
+
+def test_published_mapping_replaces_an_earlier_mapping(tmp_path: Path) -> None:
+    """Orquesta merges both. Mistral looks the name up in what was published, then in the variables and the input."""
+    tasks = {
+        "one": ECHO | {"publish": {"about": "<% task(one).result.result %>"}, "on-success": "two"},
+        "two": ECHO | {"publish": {"about": "<% task(two).result.result %>"}},
+    }
+    simulation, _ = mapped(tmp_path, tasks, {"about": {"type": "object"}}, output={"about": "<% $.about %>"})
+    simulation.fake("one", returns={"result": {"b": 1}})
+    simulation.fake("two", returns={"result": {"c": 1}})
+    assert simulation.run("depot.flow", {"about": {"a": 1}}).result == {"about": {"c": 1}}
+
+
+def test_variable_of_several_tasks_before_a_join_is_named(tmp_path: Path) -> None:
+    """At a join, Mistral merges the whole contexts of the branches: a branch with the older value may win."""
+    tasks = {
+        "one": ECHO | {"publish": {"x": 1}, "on-success": ["two", "three"]},
+        "two": ECHO | {"publish": {"x": 2}, "on-success": "last"},
+        "three": ECHO | {"on-success": "last"},
+        "last": ECHO | {"join": "all"},
+    }
+    _, report = of_pack(tmp_path, files(tasks))
+    assert report.mapped["workflows"] == 0
+    assert "which one and two publish in a workflow with a join" in " ".join(texts(report))
+
+
+@pytest.mark.parametrize(
+    ("failing", "ran", "status"),
+    [("one", ["one", "mend"], "completed"), ("two", ["one", "two", "own"], "completed"), ("mend", ["one", "mend"], "failed")],
+)  # fmt: skip
+def test_clause_of_task_defaults_is_that_of_tasks_without_their_own(
+    tmp_path: Path, failing: str, ran: list[str], status: str
+) -> None:
+    """The default starts `mend` after each failure but its own."""
+    tasks = {
+        "one": ECHO | {"on-success": "two"},
+        "two": ECHO | {"on-error": ["own"]},
+        "own": ECHO,
+        "mend": ECHO,
+    }
+    simulation, _ = mapped(tmp_path, tasks, **{"task-defaults": {"on-error": ["mend"]}})
+    for name in tasks:
+        fails = name == failing or (name == "one" and failing == "mend")
+        if fails:
+            simulation.fake(name, raises=NonRetryable("no"))
+        else:
+            simulation.fake(name, returns={})
+    run = simulation.run("depot.flow")
+    assert run.status == status
+    assert [name for name in tasks if run.tasks[name] != "skipped"] == ran

@@ -530,11 +530,25 @@ def test_computed_timeout_of_a_chain_is_named(tmp_path: Path, declared: dict[str
     assert not any("whose type is not known" in text for text in texts(report))
 
 
-@pytest.mark.parametrize("timeout", [True, 0, -1, "x"])
-def test_timeout_of_a_chain_that_is_none_is_named(tmp_path: Path, timeout: Any) -> None:
+@pytest.mark.parametrize(
+    ("timeout", "line"),
+    [
+        (0, "the timeout of first is computed or null"),
+        (-1, "the timeout of first is computed or null"),
+        ("x", "the expression x: a text that StackStorm does not convert to the type integer"),
+    ],
+)
+def test_timeout_of_a_chain_that_is_none_is_named(tmp_path: Path, timeout: Any, line: str) -> None:
     project, report = of_chain(tmp_path, timeout, "depot.py", PYTHON)
     assert project.workflows["flow"]["tasks"]["first"] == {"action": "depot.py"}
-    assert any("the timeout of first is computed or null" in text for text in texts(report))
+    assert any(line in text for text in texts(report))
+
+
+@pytest.mark.parametrize(("timeout", "limit"), [(True, 1), ("30", 30), (2.5, 2)])
+def test_timeout_of_a_chain_is_converted_to_a_number(tmp_path: Path, timeout: Any, limit: int) -> None:
+    """StackStorm converts each to the type of its runner's parameter."""
+    project, _ = of_chain(tmp_path, timeout, "depot.py", PYTHON)
+    assert project.workflows["flow"]["tasks"]["first"] == {"action": "depot.py", "timeout": limit}
 
 
 def test_timeout_of_a_chain_is_that_of_its_task(tmp_path: Path) -> None:

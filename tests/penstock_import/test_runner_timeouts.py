@@ -29,9 +29,10 @@ def files(kind: str, ref: str, timeout: Any) -> dict[str, Any]:
     return {"actions/flow.yaml": HEAD | {"runner_type": kind}, "actions/workflows/flow.yaml": flow}
 
 
+@pytest.mark.parametrize("timeout", [5, "5"])
 @pytest.mark.parametrize("kind", ["orquesta", "action-chain"])
-def test_timeout_of_a_task_of_core_is_that_of_the_task(tmp_path: Path, kind: str) -> None:
-    project, report = of_pack(tmp_path, files(kind, "core.remote", 5))
+def test_timeout_of_a_task_of_core_is_that_of_the_task(tmp_path: Path, kind: str, timeout: Any) -> None:
+    project, report = of_pack(tmp_path, files(kind, "core.remote", timeout))
     task = project.workflows["flow"]["tasks"]["a"]
     assert task["timeout"] == 5
     assert task["input"] == {"hosts": "web1"}

@@ -162,3 +162,38 @@ def test_definitions_without_the_key_have_the_defaults_of_stackstorm(tmp_path: P
     assert project.triggers["t"]["poll"]["every"] == 30
     assert project.rules["r"]["enabled"] is False
     assert not any("neither true nor false" in line for line in texts(report))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "line"),
+    [
+        ({"poll_interval": 9}, {"enabled": False}, ""),
+        ({"poll_interval": 9}, {}, ""),
+        ({"poll_interval": 9}, {"poll_interval": 9}, "a second sensor polls for"),
+    ],
+)
+def test_sensors_with_one_trigger_keep_its_poll(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], line: str
+) -> None:
+    """StackStorm registers a trigger that two sensors declare alike once, and the sensor that is started sends its events."""
+    types = [{"name": "arrived", "payload_schema": {"type": "object"}}]
+    project, report = of_pack(
+        tmp_path,
+        {
+            f"sensors/{name}.yaml": {"class_name": name, "entry_point": f"{name}.py", "trigger_types": types}
+            | more
+            for name, more in (("one", first), ("two", second))
+        },
+    )
+    assert project.triggers["arrived"]["poll"]["every"] == 9
+    assert not any("two triggers become" in text for text in texts(report)), texts(report)
+    assert bool(line) == any(line in text for text in texts(report) if line), texts(report)
+
+
+@pytest.mark.parametrize(
+    "name", ["rules/hooks/r.yaml", "rules/r.json", "sensors/a/b/s.yml", "policies/old/p.yaml"]
+)
+def test_definition_that_stackstorm_does_not_register_is_named(tmp_path: Path, name: str) -> None:
+    project, report = of_pack(tmp_path, {"rules/r.yaml": RULE, name: RULE})
+    assert len(project.rules) == 1
+    assert [gap.file for gap in report.gaps if gap.what == f"{gap.file} is not read"] == [name]

@@ -11,7 +11,7 @@ from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.literal_casts import cast_literal, may_become_another_type
 from penstock_import.orquesta import KnownAction
-from penstock_import.orquesta_expressions import as_expression, is_whole, jinja_text, template
+from penstock_import.orquesta_expressions import as_expression, block_text, is_whole, template
 from penstock_import.orquesta_graph import cycle_edges
 from penstock_import.orquesta_names import (
     KEPT_OUTCOMES,
@@ -99,6 +99,7 @@ class ActionChain:
                     f"{name}, to which no task of the chain leads",
                     "Remove the task, or lead to it.",
                 )
+                node.drop()
             else:
                 visible = {task: shapes[task] for task in previous[name]}
                 names = _Names("task", {**computed, **parameters}, declared | published, visible)
@@ -154,8 +155,9 @@ class ActionChain:
         types = self._types_of(target_action.ref)
         for key, child in supplied.items() if supplied is not None else []:
             value = child.value()
-            inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
             is_timeout = key == "timeout" and target_action.runner in RUNNER_TIMEOUTS
+            kind = types.get(key, "integer" if is_timeout else None)
+            inputs[key] = self._value(value, child.line, names, _TO_DO, kind)
             is_open = keeps_type(value) or may_become_another_type(value)
             if self._tell_type is not None and key not in types and is_open and not is_timeout:
                 self._tell_type(child.line, key, value)
@@ -237,7 +239,7 @@ class ActionChain:
             mapped = template(value, names)
             if isinstance(mapped, str) and isinstance(value, str) and "{{" in value:
                 return cast(mapped, as_expression(value, names), kind)
-            return cast_literal(value, kind) if isinstance(value, str) and mapped == value else mapped
+            return mapped if isinstance(value, str) and mapped != value else cast_literal(mapped, kind)
         except NotMapped as reason:
             subject = " ".join(f"the expression {value}: {reason}".split())
             self._tell(line, subject, f"Write it as an expression. Until then it is `{otherwise}`.")
@@ -267,7 +269,7 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
     text = f"({value.text} | string)"
     if "integer" in kinds and value.kind != "int":
         return f"{{{{ {text} | int }}}}"
-    if "number" in kinds and value.kind not in ("int", "number"):
+    if "number" in kinds:
         return f"{{{{ {text} | float }}}}"
     if kinds != [None] and not {"string", "integer", "number", "boolean"} & {*kinds}:
         if value.kind in ("str", "text"):
@@ -278,14 +280,6 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
         by_word = f'{{"true": true, "false": false, "none": none}}[{text} | lower]'
         return f"{{{{ {by_word} }}}}"
     return mapped
-
-
-def block_text(value: str, names: Any, kind: Any) -> str:
-    """Return a template for a text with Jinja blocks, for a parameter that is text. Raises NotMapped for a parameter of
-    another type."""
-    if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
-        raise NotMapped("a block of Jinja for a parameter that is not text")
-    return jinja_text(value, names)
 
 
 def keeps_type(value: Any) -> bool:

@@ -18,7 +18,7 @@ from penstock_import.wanted_text import NotMapped
 MISTRAL = "mistral-v2"
 _OF_RUNNER = frozenset({"context", "task", "workflow"})
 """The parameters of the runner."""
-_OF_WORKFLOW = frozenset({"type", "description", "tags", "input", "output", "tasks"})
+_OF_WORKFLOW = frozenset({"type", "description", "tags", "input", "vars", "output", "task-defaults", "tasks"})
 _OF_TASK = frozenset(
     {
         "action",
@@ -34,6 +34,7 @@ _OF_TASK = frozenset(
         "wait-before",
     }
 )
+_CLAUSES = frozenset({"on-success", "on-error", "on-complete"})
 _COMMANDS = frozenset({"fail", "noop"})
 FAILS_AT_THE_END = "fails_at_the_end"
 """The target of a transition that lets the workflow go on, and fail as it ends."""
@@ -69,23 +70,31 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     tasks = definition.get("tasks")
     if tasks is None or not tasks.items():
         raise NotMapped("a workflow without tasks")
+    if (defaults := definition.get("task-defaults")) is not None:
+        tasks = Node(tasks.line, {name: _with_clauses(name, task, defaults) for name, task in tasks.items()})
     published = {name for _, task in tasks.items() for name, _ in (task.get("publish") or Node(1)).items()}
-    if "st2" in {*parameters, *published}:
+    own = {name for name, _ in (definition.get("vars") or Node(1)).items()}
+    if "st2" in {*parameters, *published, *own}:
         raise NotMapped("a variable with the name st2")
+    _refuse_lost_values(tasks)
     with_items = {name for name, task in tasks.items() if task.has("with-items")}
     children: dict[str, Node] = {"description": Node(1, None, definition.text("description"))}
     inputs = definition.get("input") or Node(definition.line, [])
     children["input"] = _inputs(inputs)
     if different := set(parameters) ^ {str(part.peek()) for part in inputs.parts()}:
         raise NotMapped(f"{min(different)}, which only the action or only the workflow declares")
+    variables = definition.get("vars")
+    if variables is not None:
+        children["vars"] = _variables(variables, parameters)
     if (output := definition.get("output")) is not None:
         if not output.is_mapping:
             raise NotMapped("an output that is not a mapping")
         _refuse_neighbours(output, "`output`")
         pairs = [Node(node.line, {name: _mapped(node, with_items)}) for name, node in output.items()]
         children["output"] = Node(output.line, pairs)
+    at_start = {*parameters, *own}
     children["tasks"] = Node(
-        tasks.line, {name: _task(name, task, tasks, with_items, parameters) for name, task in tasks.items()}
+        tasks.line, {name: _task(name, task, tasks, with_items, at_start) for name, task in tasks.items()}
     )
     return Node(1, children)
 
@@ -119,6 +128,46 @@ def _inputs(node: Node) -> Node:
     if not node.is_list or not all(isinstance(part.peek(), str) for part in node.parts()):
         raise NotMapped("an input with a default")
     return Node(node.line, [Node(part.line, None, part.peek()) for part in node.parts()])
+
+
+def _variables(node: Node, parameters: Collection[str]) -> Node:
+    """Return the variables of a workflow. Mistral computes all of them from the input alone, and Orquesta in their order."""
+    if not node.is_mapping:
+        raise NotMapped(f"`vars` in line {node.line}, which is not a mapping")
+    _refuse_neighbours(node, "`vars`")
+    for name, child in node.items():
+        if name in parameters:
+            raise NotMapped(f"the variable {name} in line {child.line}, which has the name of an input")
+    return Node(node.line, [Node(child.line, {name: _mapped(child, set())}) for name, child in node.items()])
+
+
+def _with_clauses(name: str, task: Node, defaults: Node) -> Node:
+    """Return a task with the clauses of `task-defaults` that it has not itself. A task does not start itself by them."""
+    _refuse_other_keys(defaults, _CLAUSES, "`task-defaults`")
+    if not task.is_mapping:
+        return task
+    children = dict(task.items())
+    for key, child in defaults.items():
+        own = task.get(key)
+        parts = child.parts() if child.is_list else [child]
+        targets = [part for part in parts if part.peek() != name and name not in dict(part.items())]
+        if targets and (own is None or not own.peek()):
+            children[key] = Node(child.line, targets)
+    return Node(task.line, children)
+
+
+def _refuse_lost_values(tasks: Node) -> None:
+    """Raise NotMapped for a variable that several tasks publish before a join. There Mistral merges the whole contexts of the
+    branches, so that a branch with an older value may win."""
+    if not any(task.has("join") for _, task in tasks.items()):
+        return
+    writers: dict[str, str] = {}
+    for name, task in tasks.items():
+        for variable, child in (task.get("publish") or Node(1)).items():
+            if writers.setdefault(variable, name) != name:
+                raise NotMapped(
+                    f"{variable} in line {child.line}, which {writers[variable]} and {name} publish in a workflow with a join"
+                )
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------------

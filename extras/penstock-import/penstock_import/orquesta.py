@@ -13,10 +13,17 @@ from typing import Any
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
-from penstock_import.literal_casts import cast_literal, may_become_another_type
+from penstock_import.literal_casts import cast_literal, converted, may_become_another_type, only_type
 from penstock_import.mistral import FAILS_AT_THE_END
 from penstock_import.nested_fields import allow_null
-from penstock_import.orquesta_expressions import as_expression, condition, has_expressions, template
+from penstock_import.orquesta_expressions import (
+    as_expression,
+    block_text,
+    condition,
+    has_expressions,
+    is_whole,
+    template,
+)
 from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, cycle_edges, guard_of
 from penstock_import.orquesta_inquiries import inquiry
 from penstock_import.orquesta_names import (
@@ -72,9 +79,12 @@ class Orquesta:
         types_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
         *,
         failure_stops_all: bool = True,
+        merges_mappings: bool = True,
     ) -> None:
-        """Create the converter. `failure_stops_all` is False if a failure stops only what depends on it, as here."""
+        """Create the converter. `failure_stops_all` is False if a failure stops only what depends on it, as here.
+        `merges_mappings` is False if a published mapping replaces an earlier one, as here."""
         self._failure_stops_all = failure_stops_all
+        self._merges_mappings = merges_mappings
         self._tell, self._action_of, self._keep, self._types_of = tell, action_of, keep, types_of
         self._inputs_take = surroundings
         self._surroundings = replace(surroundings, note_key=None)
@@ -194,6 +204,10 @@ class Orquesta:
         for name, about in parameters.items():
             if not about.get("required") and "default" not in about and name not in only_missing:
                 about["default"] = None
+            is_number = only_type(about.get("type")) == "number" and name in target_action
+            is_open = name not in computed and name not in only_missing
+            if is_number and is_open and (text := or_default(name, about)) is not None:
+                computed[name] = text
         return parameters, computed
 
     def _start(
@@ -466,11 +480,14 @@ class Orquesta:
 
     def _input_values(self, task: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
         """Return the parameters of a task. StackStorm converts texts to the types that the action declares."""
-        types = self._types_of(self._known[task].ref)
+        types = dict(self._types_of(self._known[task].ref))
+        if self._known[task].runner in RUNNER_TIMEOUTS:
+            types.setdefault("timeout", "integer")
         note = self._surroundings.note_type
         if note is not None and self._known[task].runner:
             for key, (value, line) in values.items():
-                if key not in (*types, "timeout") and may_become_another_type(value):
+                is_open = may_become_another_type(value) and not is_whole(value)
+                if key not in (*types, "timeout") and is_open:
                     note(line, key, value)
         return {
             key: self._value(value, line, names, _TO_DO, types.get(key))
@@ -760,7 +777,7 @@ class Orquesta:
                     "Penstock skips the task, and the workflow completes. Say with `when` what should happen.",
                 )
         self._tell_published(graph)
-        for (writer, variable), places in self._published_mappings.items():
+        for (writer, variable), places in self._published_mappings.items() if self._merges_mappings else ():
             is_published_before = any(
                 other == variable and writer in graph.after(earlier)
                 for earlier, other in self._published_mappings
@@ -1036,8 +1053,12 @@ class Orquesta:
 
     def _value(self, value: Any, line: int, names: Any, otherwise: Any, kind: Any = None) -> Any:
         try:
+            if kind is not None and isinstance(value, str) and has_expressions(value):
+                if "{%" in value:
+                    return block_text(value, names, kind)
+                return converted(template(value, names), as_expression(value, names), kind)
             mapped = template(value, names)
-            return cast_literal(value, kind) if isinstance(value, str) and mapped == value else mapped
+            return mapped if isinstance(value, str) and mapped != value else cast_literal(mapped, kind)
         except NotMapped as reason:
             self._gap(
                 line,

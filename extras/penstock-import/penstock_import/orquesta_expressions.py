@@ -82,6 +82,14 @@ def jinja_text(value: str, names: Names) -> str:
     return _checked(compile_template, ours)
 
 
+def block_text(value: str, names: Any, kind: Any) -> str:
+    """Return a template for a text with Jinja blocks, for a parameter that is text. Raises NotMapped for a parameter of
+    another type."""
+    if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
+        raise NotMapped("a block of Jinja for a parameter that is not text")
+    return jinja_text(value, names)
+
+
 def as_expression(value: Any, names: Names) -> Ours:
     """Translate a value with expressions in its texts to one expression. Raises NotMapped for a part without an
     equivalent in Penstock."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock_import.consumed import Node
+from penstock_import.literal_casts import only_type
 from penstock_import.nested_fields import (
     allow_null,
     defaults_within,
@@ -174,12 +175,24 @@ def _settle_default(
 
 
 def or_default(name: str, about: Mapping[str, Any]) -> str | None:
-    """Return the template of the variable for a parameter with a default that stands for null, too; None for a parameter
-    without a default, or one that cannot be null."""
+    """Return the template of the variable for a parameter; None for one that needs no variable, or a secret.
+
+    A default stands for null, too. StackStorm converts a number to a float."""
     default = about.get("default")
-    if default is None or "const" in about or has_secrets(about):
-        return None
     supplied = member("parameters", name)
+    if has_secrets(about):
+        return None
+    if only_type(about.get("type")) == "number":
+        number = f"{supplied} | float"
+        otherwise = "none" if default is None else literal(float(default)).text
+        is_never_null = "const" in about or about.get("required") is True
+        return (
+            f"{{{{ {number} }}}}"
+            if is_never_null
+            else f"{{{{ ({number}) if {supplied} is not none else {otherwise} }}}}"
+        )
+    if default is None or "const" in about:
+        return None
     return f"{{{{ {supplied} if {supplied} is not none else {literal(default).text} }}}}"
 
 

@@ -125,6 +125,12 @@ def with_defaults(parameters, defaults):
     return defaults | {name: value for name, value in parameters.items() if value is not None or name not in defaults}
 '''
 
+WITH_FLOATS = '''
+def with_floats(parameters, names):
+    """Return the parameters, with these numbers as StackStorm passes them: 5 becomes 5.0."""
+    return parameters | {name: float(parameters[name]) for name in names if parameters.get(name) is not None}
+'''
+
 RENDERED = '''
 def rendered(template, parameters, names):
     """Return a command line in which Jinja has put parameters, as StackStorm does; those not given are None."""
@@ -203,6 +209,12 @@ def script_function(name: str, script: str, source: Node, operator: str) -> tupl
     ]
 
 
+def with_numbers(source: str, names: list[str]) -> str:
+    """Return the source of a function of `parameters` that begins with the conversion of these numbers to floats."""
+    head, _, body = source.partition("\n")
+    return f"{head}\n    parameters = with_floats(parameters, {names!r})\n{body}"
+
+
 def filled(source: str, defaults: dict[str, Any]) -> str:
     """Return the source of a function of `parameters` that begins with the defaults of those. Penstock hands a function what
     its caller gives, and no default of the schema."""
@@ -245,6 +257,7 @@ FUNCTIONS = {
     "run_shell": RUN_SHELL,
     "rendered": RENDERED,
     "with_defaults": WITH_DEFAULTS,
+    "with_floats": WITH_FLOATS,
     "script_arguments": SCRIPT_ARGUMENTS,
     "_options": OPTIONS,
 }

@@ -18,7 +18,7 @@ from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
-from penstock_import.literal_casts import may_become_another_type
+from penstock_import.literal_casts import may_become_another_type, only_type
 from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.mistral import MISTRAL, orquesta_tree
 from penstock_import.nested_fields import has_secrets
@@ -34,6 +34,7 @@ from penstock_import.shell_actions import (
     command_function,
     filled,
     script_function,
+    with_numbers,
 )
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
@@ -56,6 +57,12 @@ _WORKFLOWS = frozenset({"orquesta", "action-chain", _CONVERTED})
 _NO_RESULT = frozenset({"action-chain", _CONVERTED})
 """The runners with results that have parts which nothing here returns."""
 _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
+_REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "actions": ("name", "runner_type"),
+    "rules": ("name",),
+    "triggers": ("name",),
+}
+"""The keys without which StackStorm registers no definition, by the folder of its file."""
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
@@ -66,6 +73,8 @@ _STANDARD_TYPES: tuple[dict[str, Any], ...] = (
 )
 """The types of a rule that fires at each match."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
+_OF_TRIGGER = frozenset({"type", "parameters", "description", "ref", "pack"})
+"""The keys of the trigger of a rule that are mapped, or that follow from its type."""
 _OF_RULE_ALONE = frozenset({"tags"})
 """The keys of a rule that affect neither when it fires nor what it starts."""
 _NOTHING_TO_RUN = re.compile(
@@ -183,7 +192,15 @@ class StackStormPack:
                     "StackStorm does not register such a definition: if it is needed, correct `pack` and import again.",
                 )
             elif node.is_mapping and node.children:
-                yield name, node
+                missing = [key for key in _REQUIRED.get(kind, ()) if not _peek(node, key)]
+                if missing:
+                    self._unread(
+                        kind,
+                        name,
+                        f"it has no {' and no '.join(missing)}, so StackStorm does not register it",
+                    )
+                else:
+                    yield name, node
             elif node.peek():
                 self._unread(kind, name, "it is not a mapping")
 
@@ -309,6 +326,15 @@ class StackStormPack:
                 "requirements.txt": "Install these where the workers run.",
             }.get(name, "If a function needs it, move it.")
             self.report.gap(name, 1, f"{name} is not read", advice)
+        for kind in sorted(_READ - {"actions", "pack.yaml"}):
+            for file in sorted((self._folder / kind).rglob("*")):
+                extensions = (".json",) if file.parent.parent == self._folder else (".json", ".yaml", ".yml")
+                if file.is_file() and file.suffix in extensions:
+                    name = str(file.relative_to(self._folder))
+                    by_hand = (
+                        f"StackStorm registers none from here. If it is in use, move it into {kind}/ as YAML."
+                    )
+                    self.report.gap(name, 1, f"{name} is not read", by_hand)
 
     # -- triggers and sensors -------------------------------------------------------------------------------------
 
@@ -323,8 +349,11 @@ class StackStormPack:
             if isinstance(value, dict) and "type" in value:
                 mapped = parameter("payload", schema, self._tell(file), is_payload=True) or {}
                 trigger["schema"] = mapped | {"type": value["type"]}
-        if name in self.project.triggers:
-            self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
+        if (earlier := self.project.triggers.get(name)) is not None:
+            poll = {"poll": earlier["poll"]} if "poll" in earlier else {}
+            if earlier != trigger | poll:  # sensors may share a trigger, which StackStorm then registers once
+                self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
+            trigger |= poll
         self.project.triggers[name] = trigger
 
     def _sensor(self, file: str, node: Node) -> None:
@@ -344,8 +373,12 @@ class StackStormPack:
         for child in (node.get("trigger_types") or Node(1)).parts():
             with self._entity("triggers", file, child, "trigger", self._own_name(child)):
                 self._trigger(file, child)
-                if isinstance(every, int | float) and not isinstance(every, bool) and every > 0:
-                    name = self._own_name(child)
+                name = self._own_name(child)
+                is_polled = isinstance(every, int | float) and not isinstance(every, bool) and every > 0
+                if is_polled and "poll" in self.project.triggers[name]:
+                    self.report.gap(file, child.line, f"a second sensor polls for {name}: {named}",
+                                    "Let one function return the events of both.")  # fmt: skip
+                elif is_polled:
                     function = self.project.function(
                         f"poll_{name}", _poll_stub(f"poll_{name}", f"{named} of {entry}")
                     )
@@ -682,6 +715,10 @@ class StackStormPack:
     def _function(self, name: str, source: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function of an action. The returned function fills in the defaults of its parameters, including
         null."""
+        numbers = [key for key, about in schema.items() if only_type(about.get("type")) == "number"]
+        if numbers:
+            self.project.helpers.setdefault("with_floats", FUNCTIONS["with_floats"])
+            source = with_numbers(source, numbers)
         defaults = {key: about.get("default") for key, about in schema.items() if not about.get("required")}
         if defaults:
             self.project.helpers.setdefault("with_defaults", FUNCTIONS["with_defaults"])
@@ -726,7 +763,13 @@ class StackStormPack:
         if runner != "action-chain":
             stops = runner == "orquesta"
             orquesta = Orquesta(
-                tell, action_of, self._keep, surroundings, self._types_of, failure_stops_all=stops
+                tell,
+                action_of,
+                self._keep,
+                surroundings,
+                self._types_of,
+                failure_stops_all=stops,
+                merges_mappings=stops,
             )
             body = orquesta.workflow(root, schema)
         else:
@@ -744,6 +787,7 @@ class StackStormPack:
                 f"the result of the {subject} {name}, which consists of {parts}",
                 "Penstock does not return it: write the parts that are read as `output` of the workflow.",
             )
+        self._tell_notifications(entry, root, name)
         self._leftovers(entry, root, "chain" if runner == "action-chain" else "workflow", name)
         description = str(_peek(node, "description") or "")
         if description:
@@ -752,6 +796,21 @@ class StackStormPack:
         for task in body["tasks"].values():
             self._add_stored(entry, task.get("workflow", ""), task, "input")
             self._given.append((task.get("action", ""), task.get("input")))
+
+    def _tell_notifications(self, file: str, root: Node, name: str) -> None:
+        """Record a gap for each `notify` in a task of a chain. A notification changes nothing of what runs."""
+        chain = root.get("chain")
+        for task in chain.parts() if chain is not None else ():
+            notify = task.get("notify") if task.is_mapping else None
+            if notify is not None and notify.peek() not in _EMPTY:
+                notify.drop()
+                self._tell_apart(
+                    "notifications",
+                    file,
+                    task.line_of("notify"),
+                    f"notify of the task {_peek(task, 'name')} of chain {name}",
+                    by_hand("chain", "notify"),
+                )
 
     def _add_stored(self, file: str, ref: str, caller: dict[str, Any], key: str) -> None:
         """Pass to a workflow the defaults from the store for the parameters that its caller leaves out."""
@@ -886,8 +945,11 @@ class StackStormPack:
             "StackStorm renders it as text and converts the text to the declared type. In Penstock the value keeps its own "
             "type: if the parameter is a text, write `| string`."
         )
-        if may_become_another_type(value):
-            advice = "StackStorm converts this text to the declared type. In Penstock it stays a text: write the value."
+        if not keeps_type(value):
+            advice = (
+                "StackStorm converts this text to the declared type. In Penstock it stays a text: write the value, or one "
+                "expression for it."
+            )
         self._tell_apart(
             "parameters without a known type",
             file,
@@ -924,7 +986,7 @@ class StackStormPack:
                     self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
                 write = (
                     f"rite the function {name}_ of {self.project.module}.py; it returns the value of `result()` in "
-                    "StackStorm."
+                    "StackStorm. StackStorm converts a text to the type of the parameter, and Penstock passes it as it is."
                 )
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if pack == self._theirs:
@@ -1012,6 +1074,10 @@ class StackStormPack:
                 f"parameters of the trigger of rule {name}",
                 "Check them in `when`.",
             )
+        for key, child in trigger.items():
+            if key not in _OF_TRIGGER and child.peek() not in _EMPTY:
+                child.drop()
+                self._ignored(file, child.line, f"the key {key} of the trigger of rule {name}")
         if not is_enabled or self.report.recorded > previous:
             rule["enabled"] = False
         section = self.project.schedules if timer else self.project.rules

@@ -8,9 +8,9 @@ from typing import Any
 
 from penstock.errors import DefinitionError
 from penstock.language.expressions import condition as compile_condition
-from penstock_import.action_chain import block_text, cast, rendered_breaks, texts_within
+from penstock_import.action_chain import cast, rendered_breaks, texts_within
 from penstock_import.literal_casts import cast_literal
-from penstock_import.orquesta_expressions import as_expression, template
+from penstock_import.orquesta_expressions import as_expression, block_text, template
 from penstock_import.orquesta_names import NOWHERE, OF_CONFIGURATION, Surroundings, key_of_store
 from penstock_import.regular_expressions import regular_expression
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
@@ -191,9 +191,7 @@ def parameters(
     mapped = template(value, names)
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
         return cast(mapped, as_expression(value, names), kind)
-    if isinstance(value, str) and mapped == value:
-        return cast_literal(value, kind)
-    return mapped
+    return mapped if isinstance(value, str) and mapped != value else cast_literal(mapped, kind)
 
 
 def _checked(condition: str) -> str:
