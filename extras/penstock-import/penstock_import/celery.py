@@ -251,8 +251,8 @@ class CeleryProject:
                 self.report.gap(
                     name,
                     getattr(error, "lineno", None) or 1,
-                    f"{name} is not Python that version {version_info.major}.{version_info.minor} reads: {error}",
-                    "It is for a newer or a much older Python, or has a mistake: import with the Python that it is written for.",
+                    f"Python {version_info.major}.{version_info.minor} cannot read {name}: {error}",
+                    "Correct the file, or run the import with the Python version that the file is written for.",
                 )
             except OSError as error:
                 self.report.gap(
@@ -409,9 +409,9 @@ class CeleryProject:
                       "All plain names of settings in the sources are mapped or named. Schedules in a zone are disabled: see "
                       "which are in force, and what else it gives.")  # fmt: skip
         for file, node, path in sources.missing:
-            self._gap(file, node, f"the settings of Django of {path}, which is in no file that was read",
-                      "Any setting may be in it (acks_late, time_limit, queue, beat_schedule, timezone): look there, and write "
-                      "what it gives.")  # fmt: skip
+            self._gap(file, node, f"the Django settings module {path} is not among the imported files",
+                      "It may hold any setting (acks_late, time_limit, queue, beat_schedule, timezone). Import it too, or "
+                      "write its settings by hand.")  # fmt: skip
         for file, value in sources.variables:
             self._by_default(file, value, "the settings of the application")
 
@@ -1329,7 +1329,7 @@ class CeleryProject:
             )
         else:
             about, by_hand = (
-                "is in no file that was read",
+                "is not in the imported files",
                 f"Import its file too, or write {function} with the options of the task.",
             )
             by_hand += " It may be a task whose name is computed." if self._has_computed_names else ""
