@@ -487,8 +487,8 @@ class AttunePack:
         if when is not None or _uses_event(rule["params"]):
             keys.gap(
                 "conditions",
-                f"rule {name} looks at the events of a timer",
-                "Look at `scheduled_time` in the action.",
+                f"rule {name} has a condition on the events of a timer",
+                "Check `scheduled_time` in the action instead.",
             )
             rule["enabled"], rule["params"] = False, {}
         try:

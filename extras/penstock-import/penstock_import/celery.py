@@ -499,7 +499,7 @@ class CeleryProject:
                 file,
                 node,
                 f"the default of {parameter} of {node.name} is computed",
-                "Give it in the function.",
+                "Compute the default in the code of the function.",
             )
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
@@ -1400,7 +1400,7 @@ class CeleryProject:
         collect += f" First compute {', and '.join(early)}, where the signature is made." if early else ""
         pairs = " ".join(f"{name}=..." for name in sorted(canvas.used))
         self.report.gap(file, node.lineno, " ".join(subject.split()),
-                        f'Write `await client.start("{workflow}", {{{values}}})` there.{collect} By hand it is '
+                        f'Write `await client.start("{workflow}", {{{values}}})` there.{collect} On the command line: '
                         f"`penstock run {workflow} {pairs}`.", counts=False)  # fmt: skip
 
     def _task_named(self, file: str, tree: ast.Module, node: ast.expr) -> tuple[str, Signature] | None:

@@ -524,7 +524,7 @@ class StackStormPack:
             {*self._fixed.get(ref, ()), *self._stored.get(ref, ()), *self._computed.get(ref, ())}
         ):
             self.report.gap(file, parameters.line_of(key), f"the default of {key} of action {name} is computed",
-                            f"Give it in the function {name}_ of {self.project.module}.py.")  # fmt: skip
+                            f"Compute the default in the function {name}_ of {self.project.module}.py.")  # fmt: skip
         body = self._function(name, stub(name, was), schema) | UNBOUNDED
         self.project.actions[name] = body | {
             "description": str(_peek(node, "description") or ""),
