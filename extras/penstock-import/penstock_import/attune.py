@@ -487,7 +487,7 @@ class AttunePack:
         if when is not None or _uses_event(rule["params"]):
             keys.gap(
                 "conditions",
-                f"rule {name} has a condition on the events of a timer",
+                f"rule {name} reads the events of a timer",
                 "Check `scheduled_time` in the action instead.",
             )
             rule["enabled"], rule["params"] = False, {}

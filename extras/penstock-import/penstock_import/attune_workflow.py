@@ -425,7 +425,8 @@ class AttuneWorkflow:
         passed: dict[str, Any] = {}
         for name in own.keys() & schema.keys():
             if own[name].get("default") not in (None, defaults[name]):
-                keys.gap("input", f"{keys.subject} has no input: Attune passes it {name} of the workflow, without the workflow's default",
+                keys.gap("input", f"{keys.subject} has no input: Attune passes it {name} of the workflow, "
+                         "without the workflow's default",
                          "Pass the parameter in `input`.")  # fmt: skip
             else:
                 ours = self._names.get(f"parameters.{name}", member("parameters", name))
