@@ -154,7 +154,7 @@ class OutsideRun(PenstockError):
 
 class AddressRefused(PenstockError):
     """An HTTP action or a subscription may not call an address. The address is in a private network and not on the
-    allow-list, or its host name is not valid. Or a redirect, or the next page, leads where the action may not go."""
+    allow-list, or its host name is not valid. A redirect and a link to the next page can also lead to such an address."""
 
 
 class PartitionDropped(PenstockError):

@@ -123,7 +123,7 @@ async def test_start_within_an_action_is_refused_as_by_a_client(house: Installat
 
     await house.start(index, refused)
     assert await house.client.run(refused, timeout=20) == [
-        "debounce and delay are both given",
+        "`debounce` and `delay` are both given",
         "debounce_key, at_most or keep is given without debounce",
         "debounce is longer than a day",
     ]
@@ -278,17 +278,17 @@ async def test_start_that_differs_from_its_burst_is_refused(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"delay": 5}, "debounce and delay are both given"),
-        ({"at": datetime(2100, 1, 1, tzinfo=UTC)}, "debounce and at are both given"),
-        ({"expires_at": datetime(2100, 1, 1, tzinfo=UTC)}, "debounce and expires_at are both given"),
+        ({"delay": 5}, "`debounce` and `delay` are both given"),
+        ({"at": datetime(2100, 1, 1, tzinfo=UTC)}, "`debounce` and `at` are both given"),
+        ({"expires_at": datetime(2100, 1, 1, tzinfo=UTC)}, "`debounce` and `expires_at` are both given"),
         ({"keep": "all"}, "is for rules"),
-        ({"keep": "middle"}, "keep is not last or first"),
+        ({"keep": "middle"}, "`keep` is neither 'last' nor 'first'"),
         ({"debounce": "2d"}, "debounce is longer than a day"),
         ({"debounce": 0}, "debounce must be longer than 0 s"),
         ({"at_most": "soon"}, "at_most is not a duration"),
         ({"debounce_key": ""}, "the debounce_key is empty"),
-        ({"options": {"debounce": {}}}, "options has debounce"),
-        ({"connection": object()}, "debounce and connection are both given"),
+        ({"options": {"debounce": {}}}, "`options` has the key `debounce`"),
+        ({"connection": object()}, "`debounce` and `connection` are both given"),
         ({"debounce": None}, "is given without debounce"),
     ],
 )

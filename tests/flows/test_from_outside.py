@@ -106,7 +106,7 @@ async def test_report_before_the_wait_lets_the_work_go_on(house: Installation) -
             assert (await caller.post(path, json=body)).json() == {"effect": "noted"}
         for value in (False, None, 1, "yes"):
             refused = await caller.post(path, json={"heartbeat": value})
-            assert (refused.status_code, "heartbeat is not true" in refused.text) == (422, True)
+            assert (refused.status_code, "`heartbeat` is not true" in refused.text) == (422, True)
         await is_waiting(house)
         assert (await caller.post(path, json={"heartbeat": True})).json() == {"effect": "noted"}
         assert (await caller.post(path, json={"result": 1})).json() == {"effect": "settled"}

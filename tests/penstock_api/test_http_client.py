@@ -73,7 +73,7 @@ async def test_starts_of_a_burst_are_one_execution(client: HttpClient, api: Api)
     assert (await client.described(id))["params"] == {"words": "3600"}
     with pytest.raises(Conflict, match=str(id)):
         await client.start("shop.count", {"words": "a"}, debounce=3600, debounce_key="over-http")
-    with pytest.raises(InvalidInput, match="debounce and delay"):
+    with pytest.raises(InvalidInput, match="`debounce` and `delay`"):
         await client.start("shop.count", {"words": "a"}, debounce=3600, delay=1)
     await client.cancel(id)
 

@@ -104,8 +104,8 @@ def test_task_without_input_gets_the_parameters_of_the_workflow(tmp_path: Path) 
     ("parameters", "action", "subject"),
     [
         ({"crate": {"type": "string", "required": True}, "unit": {"type": "string", "default": "t"}}, "p.act",
-         "gives it unit of the workflow, without its default"),
-        ({"crate": {"type": "string", "required": True}}, "other.act", "gives it the parameters of the workflow"),
+         "passes it unit of the workflow, without the workflow's default"),
+        ({"crate": {"type": "string", "required": True}}, "other.act", "passes it the parameters of the workflow"),
     ],
 )  # fmt: skip
 def test_input_that_only_attune_gives_is_a_gap(
@@ -119,7 +119,7 @@ def test_input_that_only_attune_gives_is_a_gap(
 def test_parameter_that_the_action_does_not_declare_is_named(tmp_path: Path) -> None:
     parameters = {"crate": {"type": "string", "required": True}, "ship": {"type": "string", "required": True}}
     _, project, report = flow_of(tmp_path, [{"name": "t", "action": "p.act"}], parameters)
-    assert "gives it the parameters of the workflow, ship among them" in lines(report)
+    assert "passes it the parameters of the workflow, ship among them" in lines(report)
     assert project.workflows["flow"]["tasks"]["t"]["input"].keys() == {"crate"}
 
 

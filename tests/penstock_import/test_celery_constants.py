@@ -123,7 +123,7 @@ def test_task_of_schedule_may_be_one_with_a_computed_name(tmp_path: Path) -> Non
     (tmp_path / "tasks.py").write_text(tasks)
     source = CeleryProject(tmp_path / "tasks.py")
     source.mapped()
-    (hint,) = [gap.by_hand for gap in source.report.gaps if "in no file that was read" in gap.what]
+    (hint,) = [gap.by_hand for gap in source.report.gaps if "is not in the imported files" in gap.what]
     assert hint.endswith("It may be a task whose name is computed.")
 
 

@@ -78,7 +78,7 @@ def test_schedule_of_shorter_name_is_in_no_file(tmp_path: Path) -> None:
     files = {"src/yard/__init__.py": "", "src/yard/tasks.py": TASK, "settings.py": scheduled("tasks.weigh")}
     project, gaps = imported(tmp_path, files)
     assert project.schedules["tasks_weigh"]["action"] == "depot.tasks_weigh"
-    assert "settings.py:1 the task tasks.weigh is in no file that was read" in gaps
+    assert "settings.py:1 the task tasks.weigh is not in the imported files" in gaps
 
 
 def test_route_that_depends_on_the_name_is_named(tmp_path: Path) -> None:

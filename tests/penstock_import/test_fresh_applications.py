@@ -113,7 +113,7 @@ def test_settings_module_that_is_in_no_file_is_named(tmp_path: Path, line: str) 
     }
     _, report = of_application(tmp_path, files)
     assert named(
-        report, "celery.py:2 the settings of Django of depot.settings, which is in no file that was read"
+        report, "celery.py:2 the Django settings module depot.settings is not among the imported files"
     )
     _, report = of_application(tmp_path, {**files, "settings.py": "from .base import *\n"})
     assert not any("the settings of Django of" in text for text in texts(report))

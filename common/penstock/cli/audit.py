@@ -108,8 +108,8 @@ def list_(
     outcome: Outcome = None,
     role: DatabaseRole = None,
     tenant: NamedTenant = None,
-    since: of.Since = None,
-    until: of.Until = None,
+    since: of.AuditSince = None,
+    until: of.AuditUntil = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
     end: Annotated[
         int | None,
@@ -141,8 +141,8 @@ def export(
     outcome: Outcome = None,
     role: DatabaseRole = None,
     tenant: NamedTenant = None,
-    since: of.Since = None,
-    until: of.Until = None,
+    since: of.AuditSince = None,
+    until: of.AuditUntil = None,
     position: Annotated[
         int,
         typer.Option(

@@ -81,10 +81,10 @@ def events(
     trigger: Annotated[
         str | None, typer.Option(help="Only events of this trigger.", autocompletion=name_completion.triggers)
     ] = None,
-    tenant: of.Tenant = None,
+    tenant: of.EventTenant = None,
     source: Annotated[str | None, typer.Option(help="Only events from this source.")] = None,
-    since: of.Since = None,
-    until: of.Until = None,
+    since: of.EventSince = None,
+    until: of.EventUntil = None,
     param: Annotated[
         list[str] | None,
         typer.Option(

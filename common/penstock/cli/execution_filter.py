@@ -34,6 +34,12 @@ Action = Annotated[
 Tenant = Annotated[Text, typer.Option(help="Only executions of this tenant.")]
 Since = Annotated[Text, typer.Option(help=f"Only executions created since this instant: {_TIME}.")]
 Until = Annotated[Text, typer.Option(help="Only executions created before this instant.")]
+EventTenant = Annotated[Text, typer.Option("--tenant", help="Only events of this tenant.")]
+EventSince = Annotated[Text, typer.Option("--since", help=f"Only events stored since this instant: {_TIME}.")]
+EventUntil = Annotated[Text, typer.Option("--until", help="Only events stored before this instant.")]
+AuditSince = Annotated[Text, typer.Option("--since", help=f"Only audit rows since this instant: {_TIME}.")]
+AuditUntil = Annotated[Text, typer.Option("--until", help="Only audit rows before this instant.")]
+LossSince = Annotated[Text, typer.Option("--since", help=f"Only recoveries since this instant: {_TIME}.")]
 Param = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", help="Only executions with this parameter: name=value. May be repeated."),

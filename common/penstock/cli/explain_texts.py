@@ -195,7 +195,7 @@ TEXTS: Mapping[str, Text] = {
         "hint:  Ask has_capacity() first, or raise the capacity of this executor.",
     ),
     "ClientUnusable": Text(
-        why="A client was called after its `close` or after its `with` block. Or the process was forked after "
+        why="A client was called after its `close` or after its `with` block. Another cause: the process was forked after "
         "the client was created, as web servers and process pools do. The child process has a copy of the "
         "client, but not the thread that does the work of the client.",
         do="Create a client in each process after the fork, for example at the first request. Close each "
@@ -257,8 +257,8 @@ TEXTS: Mapping[str, Text] = {
         message="attempt 1 of ID is not this worker's any more",
     ),
     "UnknownSession": Text(
-        why="The worker has left, or the gateway received no heartbeat from the worker for too long. Or the "
-        "session was started with another token.",
+        why="The worker has left, or the gateway received no heartbeat from the worker for too long. Another "
+        "cause: the session was started with another token.",
         do="The worker must end its attempts without a report, and send another hello. The libraries do this "
         "by themselves. If the error is frequent, check the network, and check whether the worker is "
         "blocked for a long time. See [workers in any language](../../workers-in-any-language.md).",
@@ -278,7 +278,7 @@ TEXTS: Mapping[str, Text] = {
         message="sleep timeout of paid ended as timeout",
     ),
     "ReplayMismatch": Text(
-        why="The code of a durable function was changed while one of its runs was open. Or the code reads the "
+        why="The code of a durable function was changed while one of its runs was open. Another cause: the code reads the "
         "clock, a random number or the network outside of a step, so that it behaves differently in each "
         "attempt.",
         do="Restore the code, or let the change apply to new runs only (`ctx.version`). `penstock lint` "

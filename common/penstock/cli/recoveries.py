@@ -12,7 +12,7 @@ from penstock.cli.server import read
 
 
 def recoveries(
-    since: of.Since = None,
+    since: of.LossSince = None,
     kind: Annotated[
         Literal["attempt", "fire"] | None,
         typer.Option(help="attempt (lost with its worker) or fire (of a schedule)."),

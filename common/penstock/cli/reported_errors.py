@@ -65,7 +65,7 @@ REPORTED: Mapping[str, ReportedError] = {
         _MACHINE,
     ),
     "CancelledError": ReportedError(
-        "A durable function ended because its end was requested. Or the attempt of a worker that calls a "
+        "A durable function ended because its end was requested. Another cause: the attempt of a worker that calls a "
         "gateway ended as cancelled, although no end was requested.",
         "The run was cancelled or timed out. Python's own error for a cancelled task has the same name.",
         "`penstock history` shows the request and its author.",

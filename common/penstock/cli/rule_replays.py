@@ -36,8 +36,8 @@ def replay(
         str,
         typer.Option(help="Only events stored since this instant: 2030-01-31T09:00, or 1h for an hour ago."),
     ],
-    until: of.Until = None,
-    tenant: of.Tenant = None,
+    until: of.EventUntil = None,
+    tenant: of.EventTenant = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Start nothing, and print the parameters.")
     ] = False,

@@ -45,7 +45,7 @@ def _declare(
     overlap: Annotated[Text, typer.Option(help="The overlap policy: allow, skip, queue or replace.")] = None,
     missed: Annotated[Text, typer.Option(help="The policy for missed fires: execute, skip or delay.")] = None,
     grace: Annotated[
-        Text, typer.Option(help=f"The delay up to which a fire is not missed. {DURATION}")
+        Text, typer.Option(help=f"The maximum delay of a fire. A later fire counts as missed. {DURATION}")
     ] = None,
     delay: Annotated[Text, typer.Option(help="The delay of missed fires, with --missed delay.")] = None,
     catch_up: Annotated[Text, typer.Option(help="The missed fires that run: one or all.")] = None,

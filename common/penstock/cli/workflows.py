@@ -85,7 +85,7 @@ def compare(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the changes from A to B. With A alone: what it would change in the current version."""
+    """Show the changes from A to B. Without B, show what A would change in the current version."""
 
     async def work(session: Session) -> list[Difference]:
         if new is None:

@@ -44,7 +44,7 @@ async def check_end(session: Session, until: datetime | None) -> None:
         return
     if until.tzinfo is None:
         raise InvalidInput(
-            "until is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
+            "`until` is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
         )
     if until <= await clock.now(session):
-        raise InvalidInput(f"until is past: {until.isoformat()}", hint="Give a future instant.")
+        raise InvalidInput(f"`until` is in the past: {until.isoformat()}", hint="Give a future instant.")

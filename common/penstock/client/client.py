@@ -622,7 +622,9 @@ class Client(StartAndWatch):
 
         check_limit(limit)
         if kind not in (None, "attempt", "fire"):
-            raise InvalidInput(f"{cut_end(kind, 60)!r} is not a kind of loss", hint="Give attempt or fire.")
+            raise InvalidInput(
+                f"{cut_end(kind, 60)!r} is not a kind of loss", hint="Pass kind='attempt' or kind='fire'."
+            )
         return await recoveries.newest(self.session, since, kind=kind, worker=worker, limit=limit)
 
     async def definitions(self, kinds: Sequence[str], ref: str | None = None) -> list[dict[str, Any]]:

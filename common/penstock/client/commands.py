@@ -173,7 +173,7 @@ async def _see_what_is_kept(
     """Return whether the re-run keeps tasks or steps of the old run. Raises an error if the request contradicts the
     execution."""
     if from_failed and from_task is not None:
-        raise InvalidInput("from_failed and from_task are both given", hint="Choose one of the two.")
+        raise InvalidInput("`from_failed` and `from_task` are both given", hint="Choose one of the two.")
     if from_failed and row.status == COMPLETED:
         raise Conflict(
             "the execution has completed, so nothing has failed",

@@ -47,7 +47,7 @@ async def reschedule(
     and InvalidInput if `at` and `delay` are both given or out of range. Raises Conflict if the execution has begun or
     ended, is held, or would expire before."""
     if at is not None and delay is not None:
-        raise InvalidInput("delay and at are both given", hint="Give one of them.")
+        raise InvalidInput("`delay` and `at` are both given", hint="Give one of them.")
     check_instants(delay, at=at)
     if at is None:
         length = seconds(delay or 0)

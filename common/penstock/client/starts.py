@@ -165,14 +165,16 @@ def check_start_options(request: Request) -> None:
     """Raise InvalidInput for options that no column could hold."""
     check_priority(request.priority)
     if request.delay is not None and request.at is not None:
-        raise InvalidInput("delay and at are both given", hint="Give one of them.")
+        raise InvalidInput("`delay` and `at` are both given", hint="Give one of them.")
     check_instants(request.delay, at=request.at, expires_at=request.expires_at)
     if not isinstance(request.by, str | None):
-        raise InvalidInput("by is not text", hint="Name the caller that starts it.")
+        raise InvalidInput("`by` is not text", hint="Name the caller that starts it.")
     if request.labels:
         _labels(request.labels)
     if "debounce" in (request.options or {}):
-        raise InvalidInput("options has debounce", hint="Give debounce= beside options.")
+        raise InvalidInput(
+            "`options` has the key `debounce`", hint="Pass `debounce=` as an argument of its own."
+        )
 
 
 def check_instants(delay: Any, **instants: Any) -> None:
@@ -239,7 +241,7 @@ def debounce_options(request: Request) -> dict[str, Any] | None:
     for name in ("delay", "at", "expires_at"):
         if getattr(request, name) is not None:
             raise InvalidInput(
-                f"debounce and {name} are both given",
+                f"`debounce` and `{name}` are both given",
                 hint="A start with debounce is due when its burst closes. Bound that time with at_most.",
             )
     if request.keep == "all":
@@ -248,7 +250,9 @@ def debounce_options(request: Request) -> dict[str, Any] | None:
             hint="Publish an event for each, and let a rule with keep='all' start the action.",
         )
     if request.keep not in ("last", "first"):
-        raise InvalidInput("keep is not last or first", hint="Leave it out to keep the last parameters.")
+        raise InvalidInput(
+            "`keep` is neither 'last' nor 'first'", hint="Leave it out to keep the last parameters."
+        )
     options: dict[str, Any] = {"seconds": _burst_time("debounce", request.debounce), "keep": request.keep}
     if request.debounce_key is not None:
         options["key"] = check_name(request.debounce_key, "the debounce_key")

@@ -54,7 +54,7 @@ class Submits:
         None. The submission names `watcher`, which is notified of the execution's end."""
         if connection is not None and request.debounce is not None:
             raise InvalidInput(
-                "debounce and connection are both given",
+                "`debounce` and `connection` are both given",
                 hint="Your transaction would keep the other starts of the burst waiting. Start it after your commit.",
             )
         with tracing.producing(START, request.ref, request.tenant):

@@ -153,7 +153,9 @@ def _render_items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
     items = compiled.render["with_items"](names)
     if not isinstance(items, list | tuple):
         hint = "For a mapping, write `| items | list`." if isinstance(items, dict) else None
-        raise ExpressionError(f"{place}: it gives a {type(items).__name__}, not a list", hint=hint)
+        raise ExpressionError(
+            f"{place}: its value has the type {type(items).__name__}, and must be a list", hint=hint
+        )
     size = compiled.node.step.batch_size
     batches: Sequence[Any] = (
         items if size is None else [items[n : n + size] for n in range(0, len(items), size)]

@@ -35,7 +35,9 @@ def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any
             raise ExpressionError(f"task `{node.name}`, delay: {error}") from None
     route = render["route"](names) if "route" in render else None
     if route is not None and not isinstance(route, str):
-        raise ExpressionError(f"task `{node.name}`, route: it gives a {type(route).__name__}, not a name")
+        raise ExpressionError(
+            f"task `{node.name}`, route: its value has the type {type(route).__name__}, and must be text"
+        )
     return Start(node.index, node.name, item, step, body, delay, route)
 
 
@@ -45,7 +47,7 @@ def render_input(compiled: CompiledTask, names: Mapping[str, Any]) -> dict[str, 
     inputs = compiled.render["input"]({**names, "secrets": SECRETS}) if "input" in compiled.render else {}
     if not isinstance(inputs, dict):
         raise ExpressionError(
-            f"task `{compiled.node.name}`, input: it gives a {type(inputs).__name__}, not a mapping",
+            f"task `{compiled.node.name}`, input: its value has the type {type(inputs).__name__}, and must be a mapping",
             hint="The input is a mapping of parameter names to values.",
         )
     return inputs

@@ -109,7 +109,7 @@ def _taken_after_success_too(transition: CompiledTransition, names: dict[str, An
 def _publish_values(draft: Draft, writer: int, values: Any, place: str) -> None:
     if not isinstance(values, dict):
         raise ExpressionError(
-            f"{place}: it gives a {type(values).__name__}, not a mapping of names to values",
+            f"{place}: its value has the type {type(values).__name__}, and must be a mapping of names to values",
             hint="Write `publish: {name: value}`, or an expression whose value is a mapping.",
         )
     draft.decision.published.extend(Published(writer, str(name), value) for name, value in values.items())

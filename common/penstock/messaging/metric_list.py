@@ -175,8 +175,8 @@ OF_ALL_SCHEDULES: Mapping[str, Described] = {
     "schedule_fires_per_minute": _gauge("Fires per minute, averaged over the last five minutes"),
     "schedule_lag_seconds": _gauge("The maximum delay of a fire in the last five minutes, in seconds"),
     "schedule_failure_rate": _gauge(
-        "The share of fires of the last five minutes that failed or whose execution did not complete, "
-        "among those that have ended"
+        "The share of failures among the ended fires of the last five minutes: the fire failed, "
+        "or its execution did not complete"
     ),
     "schedule_run_seconds": _gauge(
         "The average duration of the ended executions of the last five minutes' fires, in seconds"

@@ -73,11 +73,13 @@ class Report:
             or not 0 <= value <= 1
             or math.isnan(value)
         ):
-            raise InvalidInput("progress is not a number from 0 to 1", hint='Send {"progress": 0.4}.')
+            raise InvalidInput("`progress` is not a number from 0 to 1", hint='Send {"progress": 0.4}.')
         if kind == "heartbeat" and value is not True:
-            raise InvalidInput("heartbeat is not true", hint='Send {"heartbeat": true}.')
+            raise InvalidInput("`heartbeat` is not true", hint='Send {"heartbeat": true}.')
         if text is not None and (not isinstance(text, str) or len(text) > 1000):
-            raise InvalidInput("text is not a text of at most 1,000 characters", hint="Send a shorter one.")
+            raise InvalidInput(
+                "`text` is not a text of at most 1,000 characters", hint="Send a shorter text."
+            )
         return cls(cast(Kind, kind), value, text)
 
 

@@ -61,7 +61,7 @@ async def enter(session: Session, identity: Identity, *, caller: LogInCaller) ->
     made_by = f"{identity.issuer} {identity.subject}"
     if not NAME.fullmatch(identity.name):
         raise NotAllowed(
-            f"{cut_end(identity.name, 100)!r} is not a valid name of a user here",
+            f"{cut_end(identity.name, 100)!r} is not a valid user name in Penstock",
             hint="An administrator can name another claim: PENSTOCK_OIDC_NAME_CLAIM.",
         )
     async with session.transaction() as tx:

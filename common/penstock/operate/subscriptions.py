@@ -121,7 +121,7 @@ def _check_secret(secret: str | None) -> None:
         key = b""
     if len(key) < SHORTEST:
         raise InvalidInput(
-            f"the secret is not base64 of {SHORTEST} bytes or more, after {PREFIX}",
+            f"the secret is not {PREFIX} and then at least {SHORTEST} bytes as base64",
             hint="Omit the secret, so that one is generated.",
         )
 

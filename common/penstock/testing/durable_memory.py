@@ -358,7 +358,7 @@ class AttemptMemory:
 def run_parameters(schema: Schema, params: Any) -> Mapping[str, Any]:
     """Return the parameters of a child as they are stored. Raises InvalidInput for those that its schema refuses."""
     if not isinstance(params, Mapping):
-        raise InvalidInput(f"parameters are a mapping, not {type(params).__name__}")
+        raise InvalidInput(f"the parameters are not a mapping: {type(params).__name__}")
     checked: Mapping[str, Any] = stored_value(checked_parameters(schema, params, PAYLOAD_CAP))
     return checked
 

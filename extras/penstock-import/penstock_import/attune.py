@@ -274,7 +274,7 @@ class AttunePack:
         head = _described(keys) | {"parameters": parameters_of(keys, is_of_workflow=bool(graph))}
         if not is_enabled:
             keys.gap("enabled", f"action {name} is disabled, and Attune fails each of its executions",
-                     "It also fails in Penstock: once it should run, write true and import again.")  # fmt: skip
+                     "It also fails in Penstock. To let it run, write `enabled: true` and import again.")  # fmt: skip
             self.report.found["workflows" if graph else "actions"] += 1
             self.project.actions[name] = head | self.project.function(
                 name, stub(name, f"{name}, which is disabled")
@@ -487,8 +487,8 @@ class AttunePack:
         if when is not None or _uses_event(rule["params"]):
             keys.gap(
                 "conditions",
-                f"rule {name} looks at the events of a timer",
-                "Look at `scheduled_time` in the action.",
+                f"rule {name} reads the events of a timer",
+                "Check `scheduled_time` in the action instead.",
             )
             rule["enabled"], rule["params"] = False, {}
         try:

@@ -416,16 +416,17 @@ class AttuneWorkflow:
         if inputs or not own:
             return inputs
         if schema is None:
-            keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow",
+            keys.gap("input", f"{keys.subject} has no input: Attune passes it the parameters of the workflow",
                      "Pass the parameters of the action in `input`.")  # fmt: skip
             return inputs
         if undeclared := sorted(own.keys() - schema.keys()):
-            keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow, "
+            keys.gap("input", f"{keys.subject} has no input: Attune passes it the parameters of the workflow, "
                      f"{', '.join(undeclared)} among them", UNDECLARED)  # fmt: skip
         passed: dict[str, Any] = {}
         for name in own.keys() & schema.keys():
             if own[name].get("default") not in (None, defaults[name]):
-                keys.gap("input", f"{keys.subject} has no input: Attune gives it {name} of the workflow, without its default",
+                keys.gap("input", f"{keys.subject} has no input: Attune passes it {name} of the workflow, "
+                         "without the workflow's default",
                          "Pass the parameter in `input`.")  # fmt: skip
             else:
                 ours = self._names.get(f"parameters.{name}", member("parameters", name))

@@ -251,8 +251,8 @@ class CeleryProject:
                 self.report.gap(
                     name,
                     getattr(error, "lineno", None) or 1,
-                    f"{name} is not Python that version {version_info.major}.{version_info.minor} reads: {error}",
-                    "It is for a newer or a much older Python, or has a mistake: import with the Python that it is written for.",
+                    f"Python {version_info.major}.{version_info.minor} cannot read {name}: {error}",
+                    "Correct the file, or run the import with the Python version that the file is written for.",
                 )
             except OSError as error:
                 self.report.gap(
@@ -409,9 +409,9 @@ class CeleryProject:
                       "All plain names of settings in the sources are mapped or named. Schedules in a zone are disabled: see "
                       "which are in force, and what else it gives.")  # fmt: skip
         for file, node, path in sources.missing:
-            self._gap(file, node, f"the settings of Django of {path}, which is in no file that was read",
-                      "Any setting may be in it (acks_late, time_limit, queue, beat_schedule, timezone): look there, and write "
-                      "what it gives.")  # fmt: skip
+            self._gap(file, node, f"the Django settings module {path} is not among the imported files",
+                      "It may hold any setting (acks_late, time_limit, queue, beat_schedule, timezone). Import it too, or "
+                      "write its settings by hand.")  # fmt: skip
         for file, value in sources.variables:
             self._by_default(file, value, "the settings of the application")
 
@@ -499,7 +499,7 @@ class CeleryProject:
                 file,
                 node,
                 f"the default of {parameter} of {node.name} is computed",
-                "Give it in the function.",
+                "Compute the default in the code of the function.",
             )
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
@@ -1329,7 +1329,7 @@ class CeleryProject:
             )
         else:
             about, by_hand = (
-                "is in no file that was read",
+                "is not in the imported files",
                 f"Import its file too, or write {function} with the options of the task.",
             )
             by_hand += " It may be a task whose name is computed." if self._has_computed_names else ""
@@ -1400,7 +1400,7 @@ class CeleryProject:
         collect += f" First compute {', and '.join(early)}, where the signature is made." if early else ""
         pairs = " ".join(f"{name}=..." for name in sorted(canvas.used))
         self.report.gap(file, node.lineno, " ".join(subject.split()),
-                        f'Write `await client.start("{workflow}", {{{values}}})` there.{collect} By hand it is '
+                        f'Write `await client.start("{workflow}", {{{values}}})` there.{collect} On the command line: '
                         f"`penstock run {workflow} {pairs}`.", counts=False)  # fmt: skip
 
     def _task_named(self, file: str, tree: ast.Module, node: ast.expr) -> tuple[str, Signature] | None:

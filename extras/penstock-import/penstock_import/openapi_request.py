@@ -57,7 +57,7 @@ class RequestBuilder:
         if hash_sign:
             self.gap(
                 "Penstock does not send the part of its path after #",
-                "See what else distinguishes it from other operations.",
+                "Find the header or the parameter by which the server tells these operations apart.",
             )
 
     def gap(self, subject: str, by_hand: str) -> None:

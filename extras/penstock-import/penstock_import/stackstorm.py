@@ -557,7 +557,7 @@ class StackStormPack:
             {*self._fixed.get(ref, ()), *self._stored.get(ref, ()), *self._computed.get(ref, ())}
         ):
             self.report.gap(file, parameters.line_of(key), f"the default of {key} of action {name} is computed",
-                            f"Give it in the function {name}_ of {self.project.module}.py.")  # fmt: skip
+                            f"Compute the default in the function {name}_ of {self.project.module}.py.")  # fmt: skip
         body = self._function(name, stub(name, was), schema) | UNBOUNDED
         self.project.actions[name] = body | {
             "description": str(_peek(node, "description") or ""),
@@ -1205,7 +1205,7 @@ class StackStormPack:
             self._tell_optional_attributes(file, node, name, f"{self.project.name}.{_name(theirs)}", limit)
             self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
             for twin in sorted(twin for twin, runs in self._kept.items() if runs == _name(theirs)):
-                self.report.gap(file, node.line, f"the limit of {name}, which {_name(theirs)} and {twin} each have in Penstock",
+                self.report.gap(file, node.line, f"{_name(theirs)} and {twin} each have the limit of {name} in Penstock",
                                 "StackStorm counts both together: let all tasks run the same action, or divide the "
                                 "limit between them.")  # fmt: skip
         elif target is not None and kind == "action.retry" and "retry" in target:

@@ -102,7 +102,8 @@ MaxDescendants = Annotated[
     Field(
         ge=1,
         le=INTEGER,
-        description="The maximum number of executions that rules may start because of it, directly and indirectly. "
+        description="The maximum number of executions that rules may start because of this event or execution, "
+        "directly and indirectly. "
         "null: no bound.",
     ),
 ]

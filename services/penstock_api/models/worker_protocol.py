@@ -85,7 +85,9 @@ class SchemaDifference(Answer):
 
     action: str = Field(description="The action.")
     part: Literal["parameters", "result"] = Field(description="The schema that differs.")
-    text: str = Field(description="The place, and what each side has there.")
+    text: str = Field(
+        description="The place in the schema, with the value of the worker and that of the definition."
+    )
 
 
 class Welcome(Answer):

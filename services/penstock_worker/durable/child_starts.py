@@ -221,5 +221,5 @@ def _parameters(order: ChildOrder, target: Target, schemas: Mapping[int, Schema]
         check_default(params["default"], schema, cap=cap)
         return check_value({**params, "schema": schema}, cap, what="the inquiry").decode()
     if not isinstance(params, Mapping):
-        raise InvalidInput(f"parameters are a mapping, not {type(params).__name__}")
+        raise InvalidInput(f"the parameters are not a mapping: {type(params).__name__}")
     return checked_parameters(schemas[target.definition], params, cap).decode()

@@ -64,3 +64,11 @@ def commands_below(command: Any, words: str = "") -> Iterator[tuple[str, Any]]:
     yield words, command
     for name, inside in getattr(command, "commands", {}).items():
         yield from commands_below(inside, f"{words} {name}".strip())
+
+
+@pytest.mark.parametrize("words", ["events", "rules replay", "audit list", "audit export", "recoveries"])
+def test_filter_of_other_rows_does_not_name_executions(words: str) -> None:
+    command = dict(commands_below(WHOLE))[words]
+    filters = [option for option in command.params if option.name in ("since", "until", "tenant")]
+    assert filters
+    assert [option.name for option in filters if "Only executions" in option.help] == []

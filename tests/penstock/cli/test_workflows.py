@@ -134,7 +134,7 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     assert shown["tasks"][1]["executions"] == {"failed": 1}
     assert again in (await penstock("show", id)).out
     both = await penstock("rerun", id, "--from-failed", "--from", "items")
-    assert "from_failed and from_task are both given" in both.err
+    assert "`from_failed` and `from_task` are both given" in both.err
 
 
 async def test_rerun_changes_and_unsets_parameters(house: Installation) -> None:

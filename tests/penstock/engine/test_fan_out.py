@@ -79,7 +79,7 @@ def test_batches_hand_over_several_items_at_a_time() -> None:
 def test_items_that_are_not_a_list_fail_the_task(items: Any) -> None:
     world = fan(items=items)
     assert world.final is not None
-    assert "with_items: it gives a" in str(world.final.error)
+    assert "with_items: its value has the type " in str(world.final.error)
 
 
 def test_by_default_one_failed_item_fails_the_task_after_all_have_ended() -> None:

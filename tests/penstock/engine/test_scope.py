@@ -89,7 +89,7 @@ def test_publish_may_be_one_expression_and_has_to_give_a_mapping() -> None:
     assert world.final.output == {"x": 1, "y": [2]}
     world = run(tasks).finish(("a", 3))
     assert world.final is not None
-    assert "task `a`, publish: it gives a int, not a mapping" in str(world.final.error)
+    assert "task `a`, publish: its value has the type int, and must be a mapping" in str(world.final.error)
 
 
 def test_a_task_whose_publish_is_in_error_has_failed_and_its_failure_can_be_handled() -> None:
@@ -159,7 +159,9 @@ def test_parameters_that_were_not_given_have_their_defaults() -> None:
 def test_a_published_value_has_to_be_a_mapping() -> None:
     world = run("a: {action: t.a, next: [{publish: '{{ 5 }}', do: b}]}\nb: {action: t.b}").finish(("a", 1))
     assert world.final is not None
-    assert "task `a`, next.0.publish: it gives a int, not a mapping" in str(world.final.error)
+    assert "task `a`, next.0.publish: its value has the type int, and must be a mapping" in str(
+        world.final.error
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def test_input_delay_and_route_are_rendered_for_each_item() -> None:
     ("option", "said"),
     [
         ("delay: '{{ parameters.p }}'", "task `a`, delay: is not a duration: 'x'"),
-        ("route: '{{ parameters.n }}'", "task `a`, route: it gives a int, not a name"),
-        ("input: '{{ parameters.n }}'", "task `a`, input: it gives a int, not a mapping"),
+        ("route: '{{ parameters.n }}'", "task `a`, route: its value has the type int, and must be text"),
+        ("input: '{{ parameters.n }}'", "task `a`, input: its value has the type int, and must be a mapping"),
         (
             "input: {a: {b: '{{ parameters.q }}'}}",
             "task `a`, input: `a.b` = `{{ parameters.q }}`: there is no field `q`",

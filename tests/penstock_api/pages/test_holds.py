@@ -63,7 +63,7 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
     page = await text_of(call, "/schedules/ferry.rowed")
     assert "The route river is on hold , so the schedule does not fire." in page
     assert "The next start is" not in page
-    assert "None of these starts comes while the hold lasts." in page
+    assert "No execution starts at these times while the hold lasts." in page
     assert "The next start is" in await text_of(call, "/schedules/ferry.free")
     schedules_page = (await call.get("/schedules?find=ferry", headers=HTML)).text
     assert [bool(drawn) for drawn in BARS.findall(schedules_page)] == [True]

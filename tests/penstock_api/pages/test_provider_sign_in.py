@@ -88,7 +88,7 @@ async def test_a_claim_may_lie_deeper_and_another_may_be_the_name(api: Api, prov
             ["acme"],
         )
         provider.person["login"] = "a name/with more"
-        assert "is not a valid name of a user here" in says(await sign_in(person, provider))
+        assert "is not a valid user name in Penstock" in says(await sign_in(person, provider))
         del provider.person["login"]
         assert "PENSTOCK_OIDC_NAME_CLAIM" in says(await sign_in(person, provider))
 

@@ -560,7 +560,7 @@ SENTENCES = {
     "/users": (
         "A unique name.",
         "If Tenants is empty, this replaces the roles that apply to all tenants.",
-        "publish, start, answer: each allows one part of operate: publish events, start actions, or answer inquiries.",
+        "publish, start, answer: each permits only one of these three things.",
     ),
     "/enforcements": (
         "An enforcement records that a rule matched an event, or that its evaluation for that event failed.",

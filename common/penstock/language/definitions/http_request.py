@@ -234,7 +234,10 @@ def checked_url(url: str, *, templated: bool) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
         raise Wrong("is not an http or https URL", "Write https://host/path.")
     if "@" in parts.netloc:
-        raise Wrong("holds a password", "Send it in a header from a secret, or sign the request: secret_env.")
+        raise Wrong(
+            "holds a password",
+            "Send the password in a header from a secret, or sign the request with `secret_env`.",
+        )
     if templated:
         for chunk in CHUNK.findall(url):
             _template(chunk)

@@ -76,7 +76,7 @@ class Limit(Declaration):
     needs a slot of each limit.
 
     An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its lane.
-    In the `limits` of an action it applies to that action, and needs no name. A separate limit has a name and a
+    In the `limits` of an action, a limit applies to that action and needs no name. A separate limit has a name and a
     `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError if a value is not valid."""
 
     kind: ClassVar[str] = "limit"

@@ -125,7 +125,12 @@ def _mapping(template: Mapping[Any, Any], path: tuple[str, ...]) -> Render | Non
             name_of = keys[key]
             name = name_of(namespace) if name_of else key
             if name_of and not isinstance(name, str):
-                raise _placed(ExpressionError(f"`{key}` gives a {type(name).__name__}, not a name."), path)
+                raise _placed(
+                    ExpressionError(
+                        f"The value of the key `{key}` has the type {type(name).__name__}, and must be text."
+                    ),
+                    path,
+                )
             if name in rendered:
                 raise _placed(ExpressionError(f"Two keys of the template are {name!r}."), path)
             rendered[name] = part(namespace)

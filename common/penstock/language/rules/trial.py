@@ -176,7 +176,7 @@ def _entries(rule: Rule, events: Sequence[Mapping[str, Any]]) -> dict[int, _Entr
         if not isinstance(event, Mapping) or not set(event) <= {"trigger", "payload", "at", "tenant", "key"}:
             raise InvalidInput(f"event {place} is not of the form of an event", hint=FORM)
         if not isinstance(event.get("trigger"), str) or not isinstance(event.get("tenant", ""), str):
-            raise InvalidInput(f"event {place} has no trigger, or no text as tenant", hint=FORM)
+            raise InvalidInput(f"event {place} has no trigger, or its tenant is not text", hint=FORM)
         tenant = event.get("tenant") or rule.tenant or "public"
         if event.get("key") is not None:
             key = (tenant, event["trigger"], event["key"])

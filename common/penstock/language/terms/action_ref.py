@@ -118,7 +118,7 @@ def connected() -> Starter:
     if client is None:
         raise OutsideRun(
             "no client is connected here",
-            hint="Write `async with Client.connect():` around it, or client.run(charge, {'order': 7}).",
+            hint="Make this call inside `async with Client.connect():`, or call client.run(charge, {'order': 7}).",
         )
     return client
 

@@ -24,11 +24,13 @@ class BreakerState:
     by: Annotated[
         list[str],
         Field(
-            description="The parameters and labels that it is grouped by: each combination of values has its own "
+            description="The parameters and labels that the breaker is grouped by: each combination of values has its own "
             "breaker. Empty: all executions share one breaker."
         ),
     ]
-    group_value: Annotated[str, Field(description="The values of these parameters, as text.")]
+    group_value: Annotated[
+        str, Field(description="The values of the parameters and labels in `by`, as text.")
+    ]
     state: Annotated[
         str,
         Field(

@@ -79,11 +79,13 @@ class WaitingLine:
             "run executions of `namespace`. `regroup`: a changed limit is being applied."
         ),
     ]
-    limit: Annotated[str | None, Field(description="The limit; null if they do not wait for one.")]
+    limit: Annotated[
+        str | None, Field(description="The limit; null if the executions do not wait for a limit.")
+    ]
     group_value: Annotated[
         str | None,
         Field(
-            description="The values of the parameters in `by`, as text; null if they do not wait for a limit."
+            description="The values of the parameters in `by`, as text; null if the executions do not wait for a limit."
         ),
     ]
     max: int | None

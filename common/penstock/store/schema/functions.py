@@ -107,8 +107,8 @@ def declared() -> dict[str, Function]:
         named = PROFILE.findall(text)
         if len(named) > 1 or any(name not in profiles for name in named):
             raise ConfigurationError(
-                f"{path.name} names planner profiles that cannot be: {', '.join(named)}",
-                hint="One at most, of those in migrations/functions/planner.toml.",
+                f"{path.name} names more than one planner profile, or an unknown one: {', '.join(named)}",
+                hint="Name at most one profile of migrations/functions/planner.toml.",
             )
         functions[path.stem] = Function(path.stem, text, profiles[named[0]] if named else {})
     return functions

@@ -222,7 +222,7 @@ def test_two_keys_that_come_out_the_same_are_refused() -> None:
 
 
 def test_a_key_that_is_no_text_is_refused() -> None:
-    with pytest.raises(ExpressionError, match=r"in `k\.{{ x }}`|gives a int, not a name"):
+    with pytest.raises(ExpressionError, match=r"in `k\.{{ x }}`|has the type int, and must be text"):
         render({"{{ x }}": 2}, {"x": 1})
 
 

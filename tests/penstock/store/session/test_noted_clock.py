@@ -114,7 +114,7 @@ async def test_lost_connection_leaves_the_last_look(
 async def test_end_that_is_past_for_the_database_is_refused(house: Installation) -> None:
     await house.apply(*shop.ALL)
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    with pytest.raises(InvalidInput, match="until is past"):
+    with pytest.raises(InvalidInput, match="`until` is in the past"):
         await house.client.holds.hold("pack", "shop", by="ada", until=tomorrow)
     await house.client.holds.hold("pack", "shop", by="ada", until=tomorrow + AHEAD)
 
