@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeGuard
 
 from penstock_import.celery_calls import called, root_name, walk
-from penstock_import.celery_makers import Applications
+from penstock_import.celery_makers import Applications, is_extension
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_results import (
     HARMLESS_OF_RESULT,
     PARTS,
     PASSED_ON,
     advice_of_result,
+    is_class_of_results,
     is_start,
     may_be_of_result,
 )
@@ -32,6 +34,7 @@ from penstock_import.celery_values import (
     IN,
     MAYBE_RESULT,
     RESULT,
+    RESULT_CLASS,
     SETTING,
     SIGNATURE,
     TASK,
@@ -126,7 +129,10 @@ class Flow:
         for file, tree in self._trees.items():
             apps = self._apps(tree)
             for node in walk(tree):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in apps:
+                if isinstance(node, ast.Attribute | ast.Name) and is_class_of_results(node):
+                    if not _is_called(node, self._values.names(file).parents.get(id(node))):
+                        self._values.add(file, node, RESULT_CLASS)
+                elif _is_application(node, apps):
                     self._values.add(file, node, APP)
                 elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                     is_app = file in self._relevant or root_name(node) in apps
@@ -143,9 +149,8 @@ class Flow:
                 elif isinstance(node, ast.Call) and file in self._relevant and is_start(node):
                     self._values.add(file, node, RESULT)
                 elif isinstance(node, ast.Call) and file in self._relevant and called(node) in self._made_of:
-                    if not isinstance(
-                        self._values.names(file).parents.get(id(node)), ast.Assign | ast.AnnAssign
-                    ):
+                    # A variable with an application is one of `apps`. A member is not.
+                    if not _is_variable(self._values.names(file).parents.get(id(node))):
                         self._values.add(file, node, APP)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
@@ -172,7 +177,7 @@ class Flow:
             case ast.Call(func=function) if function is node:
                 if kind in (CONF, SETTING):
                     self._gap(file, parent, f"the call {ast.unparse(parent)} of a setting", _LOOK_WHERE)
-                self._values.add_all(file, parent, within(kind))
+                self._values.add_all(file, parent, [RESULT] if kind == RESULT_CLASS else within(kind))
             case ast.Call():
                 self._of_argument(file, parent, node, kind)
             case ast.keyword():
@@ -232,6 +237,8 @@ class Flow:
                 self._values.give_back(file, parent, kind)
             case ast.arguments():
                 self._of_default(file, parent, node, kind)
+            case ast.ClassDef() if kind == RESULT_CLASS:
+                self._values.bind(file, parent, parent.name, kind)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 for part in within(kind):
                     self._values.bind(file, parent, parent.name, part)
@@ -438,7 +445,7 @@ class Flow:
             return None
         if plain_kind == SETTING and name == "Celery":
             return None
-        if plain_kind == MAYBE_RESULT or (plain_kind == RESULT and kind != RESULT):
+        if plain_kind in (MAYBE_RESULT, RESULT_CLASS) or (plain_kind == RESULT and kind != RESULT):
             return None
         advice = OF_ANY if name == "vars" and kind == CONF else PASSED_ON if kind == RESULT else _LOOK
         self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", advice)
@@ -604,6 +611,24 @@ class Flow:
 
     def _name(self, file: str, use: Use) -> None:
         self._uses.setdefault((file, id(use.node)), use)
+
+
+def _is_application(node: ast.AST, apps: Collection[str]) -> TypeGuard[ast.expr]:
+    """Return whether an expression reads an application: a variable, or an extension of a web application."""
+    if isinstance(node, ast.Name):
+        return isinstance(node.ctx, ast.Load) and node.id in apps
+    return isinstance(node, ast.Call | ast.Subscript) and is_extension(node)
+
+
+def _is_called(node: ast.expr, parent: ast.AST | None) -> bool:
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _is_variable(parent: ast.AST | None) -> bool:
+    """Return whether the node around a value assigns it to variables, and to no member or item."""
+    if isinstance(parent, ast.AnnAssign):
+        return isinstance(parent.target, ast.Name)
+    return isinstance(parent, ast.Assign) and all(isinstance(target, ast.Name) for target in parent.targets)
 
 
 def _pair(
