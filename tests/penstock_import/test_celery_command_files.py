@@ -54,6 +54,9 @@ FORMS = {
     "args deeper": '    command:\n      - "celery"\n    image: x\n'
     '    args:\n      - "-A"\n      - "tasks"\n      - "worker"\n      - "--time-limit=300"\n      - "-Q"\n      - "high"\n',
     "flow over lines": f'    command: [\n      "celery", "-A",\n      "tasks"\n    ]\n    args: ["worker", {REST}]\n',
+    "folded text in a list": "    command:\n      - /bin/sh\n      - '-c'\n      - >\n"
+    "        HOME=/srv celery -A\n        tasks worker --time-limit=300 -Q high\n    ports: []\n",
+    "folded text with a mark": "    - >-2\n        celery -A tasks\n        worker --time-limit=300 -Q high\n",
     "args as a text": "    command: celery\n    args: -A tasks worker --time-limit=300 -Q high\n",
     "compose": "    entrypoint: celery\n    command: -A tasks worker --time-limit=300 -Q high\n",
     "docker": f'FROM x\nENTRYPOINT ["celery", "-A", "tasks"]\nEXPOSE 1\nCMD ["worker", {REST}]\n',
@@ -203,3 +206,48 @@ def test_random_command_in_a_random_file_is_named(tmp_path: Path) -> None:
         name, text = rng.choice(NAMES), rng.choice(LINES).format(command)
         lines = commands(tmp_path / f"case{case}", {name: text})
         assert [line for line in lines if f"the command {command} |" in line], (name, text, lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "advice"),
+    [
+        ("celery -A tasks purge -f", "celery -A tasks purge -f", "It removes all waiting messages"),
+        (
+            "celery --app tasks.app purge -f",
+            "celery --app tasks.app purge -f",
+            "It removes all waiting messages",
+        ),
+        (
+            "test: ['CMD', 'celery', '-A', 'tasks', 'inspect', 'ping']",
+            "celery -A tasks inspect ping",
+            "Ask `/live`",
+        ),
+        ("celery inspect ping", "celery inspect ping", "Ask `/live`"),
+        ("celery -b redis:// status", "celery -b redis:// status", "Ask `/live`"),
+        (
+            "celery -A tasks control rate_limit depot.weigh 1/m",
+            "celery -A tasks control rate_limit depot.weigh 1/m",
+            "See what it changes",
+        ),
+        ("celery -A tasks call depot.weigh", "celery -A tasks call depot.weigh", "Write `penstock run`"),
+        ("celery -A tasks flower --port=5555", "celery -A tasks flower --port=5555", "Leave it out"),
+    ],
+)
+def test_command_that_starts_no_worker_is_named(tmp_path: Path, text: str, command: str, advice: str) -> None:
+    (line,) = commands(tmp_path, {"run.sh": f"{text}\n"})
+    assert line.startswith(f"run.sh:1 the command {command} | {advice}"), line
+
+
+def test_command_of_code_that_starts_no_worker_is_named(tmp_path: Path) -> None:
+    code = (
+        "import subprocess\nsubprocess.run(['celery', '-A', 'tasks', 'purge', '-f'])\n"
+        "subprocess.run(['celery', 'inspect', 'ping'])\n"
+    )
+    purge, ping = commands(tmp_path, {"ops.py": code})
+    assert purge.startswith("ops.py:2 the command celery -A tasks purge -f | It removes all waiting messages")
+    assert ping.startswith("ops.py:3 the command celery inspect ping | Ask `/live`")
+
+
+def test_text_about_the_status_of_celery_is_no_command(tmp_path: Path) -> None:
+    text = "description: The celery status of a call, and what celery purge does - see the events\ncelery:\n  status: up\n"
+    assert commands(tmp_path, {"about.yaml": text}) == []

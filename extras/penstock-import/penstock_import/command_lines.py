@@ -10,20 +10,27 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 PARTS = frozenset({"worker", "beat", "multi"})
+OTHER_PARTS = frozenset({"call", "control", "events", "flower", "inspect", "purge", "status"})
+"""The commands of Celery that start no worker and no beat."""
 OLD_PROGRAMS = frozenset({"celeryd", "celerybeat", "celeryd-multi", "celeryd_multi"})
 """The programs of Celery 3, each of which is a command without a further word."""
 _VARIABLE = r"\$[{(]?celery\w*[)}]?|%celery\w*%"
+_OTHERS = rf"(?:{'|'.join(sorted(OTHER_PARTS))})"
+_QUESTIONS = "(?:active|active_queues|ping|registered|report|reserved|revoked|scheduled|stats)"
 COMMAND = re.compile(
     rf"""(?:(?<![\w.$-])celery\b|(?i:{_VARIABLE}))["',\s].*?\b(?:worker|beat|multi)\b.*"""
     r"""|(?<![\w.-])(?:celeryd(?:[-_]multi)?|celerybeat)["',\s]+-.*"""
     r"""|(?<=manage\.py)["',\s]+celery(?:d|beat|d_multi)\b.*"""
+    rf"""|(?<![\w.$-])celery["',\s]+(?:-A|-b|--app\b|--broker\b|--config\b).*?["',\s]{_OTHERS}\b(?![.-]).*"""
+    rf"""|(?<![\w.$-])celery["',\s]+(?:{_OTHERS}["',\s]+-|inspect["',\s]+{_QUESTIONS}\b).*"""
 )
-"""A pattern for a command that starts Celery, up to the end of its line."""
+"""A pattern for a command of Celery, up to the end of its line: one that starts something, or asks or changes workers."""
 _PROSE = re.compile(r"\s*(?:#|;|//|::|(?i:rem)\s|(?:Description|Documentation)\s*=)")
 """A pattern for the lines of a settings file, a script or a systemd unit that run nothing."""
 _ITEM = re.compile(r"""(\s*)(?:-\s+)?("[^"]*"|'[^']*'|[^\s:"'#][^\s:"']*(?::[^\s:"']+)*)\s*(,?)\s*""")
 """A pattern for a line with one item of a list, in YAML or in brackets."""
-_FOLDED = re.compile(r"""\s*(?:-\s+)?[\w-]+:\s*[>|][-+]?\s*""")
+_FOLDED = re.compile(r"""\s*(?:-\s+|(?:-\s+)?[\w-]+:\s*)[>|][-+\d]*\s*(?:#.*)?""")
+"""A pattern for the line above a text that YAML folds: the value of a key, or an item of a list."""
 _SECTION = re.compile(r"(?m)^\[[\w:.@ -]+\]\s*$")
 _KEY_OF_INI = re.compile(r"[\w.-]+\s*=")
 _GIVEN = re.compile(
@@ -165,7 +172,7 @@ def _beside(lines: list[str], paired: set[int]) -> Iterator[tuple[int, list[str]
         )
         words = [*program.words, *arguments.words]
         words = words[next(number for number, word in enumerate(words) if is_program(word)) :]
-        if PARTS & set(words) or is_old(words):
+        if _has_part(words):
             paired |= set(range(program.first, program.last + 1)) | set(
                 range(arguments.first, arguments.last + 1)
             )
@@ -216,6 +223,12 @@ def is_old(words: Sequence[str]) -> bool:
 
 
 def is_command(words: Sequence[str]) -> bool:
-    """Return whether words that begin with a program of Celery start something, with at least one option."""
-    has_part = bool(PARTS & set(words)) or is_old(words)
-    return has_part and any(word.startswith("-") for word in words)
+    """Return whether words that begin with a program of Celery are a command, with at least one option or a question."""
+    has_question = (
+        list(words[1:2]) == ["inspect"] and re.fullmatch(_QUESTIONS, " ".join(words[2:3])) is not None
+    )
+    return has_question or (_has_part(words) and any(word.startswith("-") for word in words))
+
+
+def _has_part(words: Sequence[str]) -> bool:
+    return bool((PARTS | OTHER_PARTS) & set(words)) or is_old(words)
