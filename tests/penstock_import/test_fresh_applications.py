@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from celery import Celery
 from celery.schedules import schedule as interval
+from kombu.utils.json import dumps, loads
 
 from tests.penstock_import.test_reviewed_changes import named, of_application, texts
 
@@ -359,3 +362,63 @@ def test_zone_is_that_of_the_one_application_with_settings(
     project, report = of_application(tmp_path, files)
     assert project.schedules["all"].get("timezone") == zone, texts(report)
     assert project.schedules["all"].get("enabled", True) is (zone is not None)
+
+
+def test_option_about_the_broker_leaves_a_schedule_mapped(tmp_path: Path) -> None:
+    """Beat gives `retry` to the publishing of a message, and a fire of a schedule publishes none."""
+    text = (
+        f"{APP}@app.task\ndef weigh(): ...\napp.conf.beat_schedule = {{'a': {{'task': 'depot.tasks.weigh', 'schedule': 30,\n"
+        "    'options': {'expires': 14, 'retry': False}},\n"
+        "  'b': {'task': 'depot.tasks.weigh', 'schedule': 30, 'options': {'countdown': 5}}}\n"
+    )
+    project, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert project.schedules["a"] == {"action": "depot.weigh", "every": 30, "expires": 14}
+    assert named(report, "tasks.py:6 retry in options of the schedule a | Leave it out"), texts(report)
+    assert (report.found["schedules"], report.mapped["schedules"]) == (2, 1)
+
+
+def test_entry_that_a_statement_adds_to_says_so(tmp_path: Path) -> None:
+    text = (
+        f"{APP}@app.task\ndef weigh(): ...\nROUTES = {{'depot.tasks.weigh': {{'queue': 'slow'}}}}\n"
+        "app.conf.task_routes = ROUTES\nfor name in ROUTES:\n    app.conf.task_routes[name]['queue'] += '-eu'\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    (line,) = [line for line in texts(report) if "changes an entry" in line]
+    assert line.startswith(
+        "tasks.py:8 app.conf.task_routes[name]['queue'] += '-eu', which changes an entry"
+    ), line
+    assert "write the value after this statement" in line
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        ("bytes", b"\xff"),
+        ("datetime.datetime", datetime(2030, 1, 1, tzinfo=UTC)),
+        ("Optional[date]", date(2030, 1, 1)),
+        ("'uuid.UUID | None'", UUID(int=1)),
+        ("list[Decimal]", Decimal("1.10")),
+        ("time", time(1)),
+    ],
+)
+def test_parameter_of_a_type_that_celery_delivers_is_named(
+    tmp_path: Path, annotation: str, value: object
+) -> None:
+    assert loads(dumps(value)) == value  # as Celery sends and receives it
+    text = f"{APP}@app.task(bind=True)\ndef weigh(self, crate: {annotation}, *, note: str = ''): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    shown = annotation if "'" not in annotation else repr("uuid.UUID | None")
+    assert named(
+        report, f"tasks.py:4 the parameter crate of weigh is {shown}, which Celery's JSON delivers"
+    ), texts(report)
+    assert report.mapped["tasks"] == 0
+
+
+@pytest.mark.parametrize(
+    "annotation", ["str", "dict[str, int]", "datetime.timedelta", "Literal['date']", "'no type'", "Crate"]
+)
+def test_parameter_of_another_type_has_no_line(tmp_path: Path, annotation: str) -> None:
+    text = f"{APP}@app.task\ndef weigh(crate: {annotation}): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert not any("the parameter crate" in line for line in texts(report))
+    assert report.mapped["tasks"] == 1

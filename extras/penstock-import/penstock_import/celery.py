@@ -22,6 +22,7 @@ from penstock_import.celery_calls import (
     absolute_path,
     bound_names,
     called,
+    carried_types,
     children,
     imported_names,
     literal,
@@ -68,6 +69,7 @@ from penstock_import.celery_members import (
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
+    OF_BROKER,
     RETRY_OPTIONS,
     ROUTE_BY_HAND,
     SEE,
@@ -501,6 +503,12 @@ class CeleryProject:
                 f"the default of {parameter} of {node.name} is computed",
                 "Give it in the function.",
             )
+        for argument, annotation in carried_types(node):
+            text = (
+                f"the parameter {argument.arg} of {node.name} is {annotation}, which Celery's JSON delivers"
+            )
+            self._gap(file, argument, text,
+                      "Plain JSON has no such type: pass a text, and convert it in the function.")  # fmt: skip
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
         retries_by_hand = self._retries.may_ask(file, node, is_bound)
@@ -1082,6 +1090,8 @@ class CeleryProject:
             schedule |= values
             for option in sorted(unmapped):
                 advice = SENDING_BY_HAND.get(option, SEE_SENDING)
+                if option in OF_BROKER:
+                    self._apart.add(len(self.report.gaps))
                 self._gap(file, options, f"{option} in options of the schedule {key}", advice)
         if params:
             schedule["params"] = params
