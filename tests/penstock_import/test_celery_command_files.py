@@ -65,6 +65,9 @@ FORMS = {
     "javascript": "module.exports = {\n  script: 'celery',\n  args: '-A tasks worker --time-limit=300 -Q high',\n}\n",
     "variable": 'CELERY="celery -A tasks"\n$CELERY worker --time-limit=300 -Q high\n',
     "variable in braces": "export CELERY='celery -A tasks'\nexec ${CELERY} worker --time-limit=300 -Q high\n",
+    "list of a script": 'options=(\n    "--time-limit=300"\n)\nif [ -n "$Q" ]; then\n    options+=( "-Q" "high" )\nfi\n'
+    'exec celery \\\n    -A tasks \\\n    worker "${options[@]}"\n',
+    "options of a script": "OPTS='--time-limit=300'\nOPTS=\"$OPTS -Q high\"\nexec celery -A tasks worker $OPTS\n",
     "variable of make": "RUN := celery -A tasks\nworker:\n\t$(RUN) worker --time-limit=300 -Q high\n",
     "variable of a batch file": "set RUN=celery -A tasks\n%RUN% worker --time-limit=300 -Q high\n",
 }
@@ -251,3 +254,34 @@ def test_command_of_code_that_starts_no_worker_is_named(tmp_path: Path) -> None:
 def test_text_about_the_status_of_celery_is_no_command(tmp_path: Path) -> None:
     text = "description: The celery status of a call, and what celery purge does - see the events\ncelery:\n  status: up\n"
     assert commands(tmp_path, {"about.yaml": text}) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "held"),
+    [
+        ('celery -A tasks worker "$@"', ["$@"]),
+        ("celery -A $APP worker -c $N $MORE", ["$MORE"]),
+        ("celery -A tasks worker ${A} $(B) > $LOG", ["${A}", "$(B)"]),
+        ("celery -A tasks worker -Q${QUEUES-a,b}", []),
+    ],
+)
+def test_variable_of_a_command_that_may_hold_options_is_named(
+    tmp_path: Path, command: str, held: list[str]
+) -> None:
+    (line,) = commands(tmp_path, {"run.sh": f"QUEUES=${{QUEUES-a,b}}\n{command}\n"})
+    sentence = f"See which further options {' and '.join(held)} may hold."
+    assert line.endswith(sentence) if held else "further options" not in line, line
+
+
+def test_pool_that_a_script_gives_in_a_list_is_seen(tmp_path: Path) -> None:
+    """Threads enforce no time limit, whatever the setting is."""
+    script = (
+        'options=("-l" "INFO")\noptions+=( "--pool=threads" )\ncelery -A depot.tasks worker "${options[@]}"\n'
+    )
+    files = {
+        "tasks.py": "from celery import Celery\napp = Celery('depot')\napp.conf.task_time_limit = 900\n"
+        "@app.task\ndef weigh(): ...\n",
+        "worker.sh": script,
+    }
+    _, report = of_application(tmp_path, files)
+    assert any("task_time_limit, beside the pool threads of worker.sh:3" in text for text in texts(report))

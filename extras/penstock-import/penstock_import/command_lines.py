@@ -37,6 +37,10 @@ _GIVEN = re.compile(
     r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(\w+)\s*[:?]?=\s*["']?([^"'\n]*\bcelery\b[^"'\n]*?)["']?\s*"""
 )
 """A pattern for a line that gives a variable a text with the program."""
+_ASSIGNED = re.compile(
+    r"""\s*(?:(?:declare|export|local|readonly|set)\s+(?:-\w+\s+)*)?(\w+)\s*[+:?]?=\s*(.*)"""
+)
+"""A pattern for a line of a script that gives a variable a text."""
 _PROGRAMS = ("entrypoint", "command", "script")
 _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "entrypoint": ("command", "cmd"),
@@ -85,19 +89,40 @@ def command_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _with_values(lines: list[str]) -> list[str]:
-    """Return the lines with each variable that has the program of Celery replaced by its text."""
+    """Return the lines with each variable that has the program of Celery, or options, replaced by its text."""
     matches = [_GIVEN.fullmatch(line) for line in lines]
     values = {match[1]: match[2].strip() for match in matches if match is not None}
+    given = {number for number, match in enumerate(matches) if match is not None}
+    for number, name, options in _options_given(lines):
+        if name not in values or number not in given:
+            values[name] = f"{values.get(name, '')} {options}".strip()
+            given.add(number)
     if not values:
         return lines
     names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
-    pattern = re.compile(rf"\$\{{({names})\}}|\$\(({names})\)|\$({names})\b|%({names})%")
+    pattern = re.compile(rf"\$\{{({names})(?:\[[@*]\])?\}}|\$\(({names})\)|\$({names})\b|%({names})%")
     return [
-        line
-        if match is not None
-        else pattern.sub(lambda part: values[next(filter(None, part.groups()))], line)
-        for line, match in zip(lines, matches, strict=True)
+        line if number in given else pattern.sub(lambda part: values[next(filter(None, part.groups()))], line)
+        for number, line in enumerate(lines)
     ]
+
+
+def _options_given(lines: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the name and the text of each variable of a script to which it gives options, also as a list."""
+    for number, line in enumerate(lines):
+        match = _ASSIGNED.fullmatch(line)
+        if match is None:
+            continue
+        name, text = match[1], match[2].strip()
+        if text.startswith("("):
+            last = number
+            while ")" not in text and last + 1 < len(lines) and last - number < _MAX_LINES:
+                last += 1
+                text += " " + lines[last].strip()
+            text = text[1:].partition(")")[0]
+        words = re.sub(rf"""["']|\$\{{{name}(?:\[[@*]\])?\}}|\${name}\b""", " ", text).split()
+        if words and words[0].startswith("-"):
+            yield number, name, " ".join(words)
 
 
 def _continued(lines: list[str], is_ini: bool) -> Iterator[tuple[int, int]]:
