@@ -330,3 +330,24 @@ def test_extension_of_another_name_is_no_application(tmp_path: Path) -> None:
     text = "from celery import shared_task\n@shared_task\ndef weigh(app):\n    app.extensions['mail'].send('x')\n"
     _, report = of_application(tmp_path, {"tasks.py": text})
     assert not any("of the application" in line for line in texts(report))
+
+
+def test_argument_of_an_application_of_an_own_class_is_named(tmp_path: Path) -> None:
+    text = (
+        "from celery import Celery, Task\nclass Depot(Celery):\n    pass\nclass Recorded(Task):\n    acks_late = True\n"
+        "app = Depot('depot', task_cls=Recorded)\n@app.task\ndef weigh(): ...\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text})
+    assert named(report, "tasks.py:6 the argument task_cls | Move the code of the class"), texts(report)
+
+
+@pytest.mark.parametrize("base", ["Task", "Recorded"])
+def test_application_that_a_class_of_tasks_uses_is_followed(tmp_path: Path, base: str) -> None:
+    text = (
+        "from celery import Celery, Task\napp = Celery('depot')\nclass Recorded(Task): ...\n"
+        f"class Kept({base}):\n    def stop(self, id):\n        self.app.control.revoke(id, terminate=True)\n"
+        "class Other:\n    def stop(self, id):\n        self.app.control.revoke(id)\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text})
+    assert named(report, "tasks.py:6 self.app.control of the application"), texts(report)
+    assert not any(line.startswith("tasks.py:9") for line in texts(report))

@@ -1494,7 +1494,10 @@ class CeleryProject:
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
         foreign = self._foreign_names(file)
-        direct = uses(tree, self._functions, apps, is_config, foreign) if file in self._relevant else ()
+        of_apps = self._applications.classes
+        direct = (
+            uses(tree, self._functions, apps, is_config, foreign, of_apps) if file in self._relevant else ()
+        )
         inside |= self._taken
         for use in [*direct, *indirect]:
             if id(use.node) not in inside:

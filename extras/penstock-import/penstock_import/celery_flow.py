@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeGuard
 
 from penstock_import.celery_calls import called, root_name, walk
+from penstock_import.celery_classes import names_of_task_classes
 from penstock_import.celery_makers import Applications, is_extension
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_results import (
@@ -101,6 +102,10 @@ class Flow:
         self._trees, self._relevant, self._foreign = trees, relevant, foreign
         self._apps, self._app_classes = applications.names, applications.parts
         self._made_of = applications.classes
+        relevant_trees = {file: tree for file, tree in trees.items() if file in relevant}
+        self._task_classes = names_of_task_classes(
+            relevant_trees, {file: applications.names(tree) for file, tree in relevant_trees.items()}
+        )
         self._values = Values(trees)
         self._uses: dict[tuple[str, int], Use] = {}
         self._functions: dict[str, list[tuple[str, Function]]] = {}
@@ -156,6 +161,10 @@ class Flow:
                     for part in node.body:
                         if isinstance(part, ast.FunctionDef) and part.args.args:
                             self._values.give((file, id(part), part.args.args[0].arg), APP)
+                elif isinstance(node, ast.ClassDef) and node.name in self._task_classes:
+                    for inner in walk(node):
+                        if isinstance(inner, ast.Attribute) and ast.unparse(inner) in ("self.app", "cls.app"):
+                            self._values.add(file, inner, APP)
         while self._values.waiting:
             self._follow(*self._values.waiting.pop())
         uses_by_file: dict[str, list[Use]] = {}

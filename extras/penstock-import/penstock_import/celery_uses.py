@@ -154,10 +154,11 @@ def uses(
     apps: Collection[str],
     is_config: bool,
     foreign: Collection[str] = (),
+    classes: Collection[str] = ("Celery",),
 ) -> Iterator[Use]:
     """Yield all uses of Celery in a module. `tasks` are names of tasks, and `apps` names of applications. With
     `is_config`, plain names in the module are settings. `foreign` are the names from outside of the sources, among
-    them those of packages that extend Celery."""
+    them those of packages that extend Celery. `classes` are those of applications."""
     names = {
         name: path
         for name, path in imported_names(tree)
@@ -215,7 +216,7 @@ def uses(
                 yield of_application(node, ast.unparse(node).split(".")[1])
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
-    yield from _settings(tree, apps, is_config)
+    yield from _settings(tree, apps, is_config, classes)
     yield from _of_tasks(tree, tasks)
 
 
@@ -355,7 +356,9 @@ def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
         waiting.extend((child, node) for child in inner)
 
 
-def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Iterator[Use]:
+def _settings(
+    tree: ast.Module, apps: Collection[str], is_config: bool, classes: Collection[str] = ("Celery",)
+) -> Iterator[Use]:
     """Yield each setting that a module assigns: by Celery's name, on an application's `conf`, or in a settings
     module."""
     functions = [part for part in walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -393,7 +396,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
             if function.endswith("config_from_object"):
                 yield from _of_namespace(node)
             is_update = function.endswith("conf.update") or function.rpartition(".")[2] == "add_defaults"
-            if is_update or function.rpartition(".")[2] == "Celery":
+            if is_update or function.rpartition(".")[2] in classes:
                 yield from () if is_update else _of_namespace(node)
                 for keyword in node.keywords:
                     name = keyword.arg or "**"
