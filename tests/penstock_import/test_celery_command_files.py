@@ -57,6 +57,9 @@ FORMS = {
     "folded text in a list": "    command:\n      - /bin/sh\n      - '-c'\n      - >\n"
     "        HOME=/srv celery -A\n        tasks worker --time-limit=300 -Q high\n    ports: []\n",
     "folded text with a mark": "    - >-2\n        celery -A tasks\n        worker --time-limit=300 -Q high\n",
+    "folded text with deeper options": "    command: >\n      celery -A tasks worker\n             --time-limit=300\n"
+    "             -Q high\n    environment:\n      - CONCURRENCY=24\n",
+    "plain text over lines": "    command: celery -A tasks worker\n      --time-limit=300\n      -Q high\n    ports: []\n",
     "args as a text": "    command: celery\n    args: -A tasks worker --time-limit=300 -Q high\n",
     "compose": "    entrypoint: celery\n    command: -A tasks worker --time-limit=300 -Q high\n",
     "docker": f'FROM x\nENTRYPOINT ["celery", "-A", "tasks"]\nEXPOSE 1\nCMD ["worker", {REST}]\n',

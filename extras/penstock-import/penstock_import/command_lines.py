@@ -31,6 +31,8 @@ _ITEM = re.compile(r"""(\s*)(?:-\s+)?("[^"]*"|'[^']*'|[^\s:"'#][^\s:"']*(?::[^\s
 """A pattern for a line with one item of a list, in YAML or in brackets."""
 _FOLDED = re.compile(r"""\s*(?:-\s+|(?:-\s+)?[\w-]+:\s*)[>|][-+\d]*\s*(?:#.*)?""")
 """A pattern for the line above a text that YAML folds: the value of a key, or an item of a list."""
+_OPTION_BELOW = re.compile(r"\s+--?[A-Za-z]")
+"""A pattern for a line of a text in YAML that gives a command above it a further option."""
 _SECTION = re.compile(r"(?m)^\[[\w:.@ -]+\]\s*$")
 _KEY_OF_INI = re.compile(r"[\w.-]+\s*=")
 _GIVEN = re.compile(
@@ -92,17 +94,19 @@ def _with_values(lines: list[str]) -> list[str]:
     """Return the lines with each variable that has the program of Celery, or options, replaced by its text."""
     matches = [_GIVEN.fullmatch(line) for line in lines]
     values = {match[1]: match[2].strip() for match in matches if match is not None}
-    given = {number for number, match in enumerate(matches) if match is not None}
+    assigning = {number for number, match in enumerate(matches) if match is not None}
     for number, name, options in _options_given(lines):
-        if name not in values or number not in given:
+        if name not in values or number not in assigning:
             values[name] = f"{values.get(name, '')} {options}".strip()
-            given.add(number)
+            assigning.add(number)
     if not values:
         return lines
     names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
     pattern = re.compile(rf"\$\{{({names})(?:\[[@*]\])?\}}|\$\(({names})\)|\$({names})\b|%({names})%")
     return [
-        line if number in given else pattern.sub(lambda part: values[next(filter(None, part.groups()))], line)
+        line
+        if number in assigning
+        else pattern.sub(lambda part: values[next(filter(None, part.groups()))], line)
         for number, line in enumerate(lines)
     ]
 
@@ -138,6 +142,9 @@ def _continued(lines: list[str], is_ini: bool) -> Iterator[tuple[int, int]]:
         while number + 1 < len(lines) and (
             lines[number].rstrip().endswith(("\\", " ^"))
             or (has_key and lines[number + 1][:1] in (" ", "\t") and lines[number + 1].strip())
+            or (
+                _OPTION_BELOW.match(lines[number + 1]) and COMMAND.search(" ".join(lines[first : number + 1]))
+            )
         ):
             number += 1
         yield first, number
