@@ -1445,7 +1445,7 @@ class CeleryProject:
         return f"{self.project.name}.{name}", self._signatures[name]
 
     def _action_at(self, place: tuple[str, int]) -> str | None:
-        """Return the action of the task whose function is at a place: a file and a line."""
+        """Return the action of the task with its function at a place: a file and a line."""
         names = (
             name
             for (section, name), own in self.report.places.items()

@@ -407,8 +407,7 @@ _CARRIED = frozenset({"Decimal", "UUID", "bytes", "date", "datetime", "time"})
 
 
 def carried_types(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[ast.arg, str]]:
-    """Yield each parameter of a function whose annotation names a type that Celery's JSON delivers and plain JSON does not,
-    with the annotation."""
+    """Yield each parameter of a function, and its annotation, if that names a type which only Celery's JSON delivers."""
     arguments = function.args
     for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
         if argument.annotation is not None and _CARRIED & set(_named_types(argument.annotation)):

@@ -339,16 +339,16 @@ def advice(words: Sequence[str], queues: Queues) -> str:
     elif "-Q" not in hints and not any(word.startswith("{") for word in words):
         start += queues.of_whole_worker()
     hint = f" In Penstock, {'; '.join(hints.values())}." if hints else ""
-    open_words = [word for before, word in pairwise(words) if _may_hold_options(before, word)]
+    open_words = [word for previous, word in pairwise(words) if _may_hold_options(previous, word)]
     if open_words:
         hint += f" See which further options {' and '.join(dict.fromkeys(open_words))} may hold."
     return start + hint
 
 
-def _may_hold_options(before: str, word: str) -> bool:
+def _may_hold_options(previous: str, word: str) -> bool:
     """Return whether a word of a command is a variable that may hold options, and no value of the option before it."""
     is_variable = re.fullmatch(r"\$(?:@|\*|\w+|\{[^}]*\}|\([^)]*\))", word) is not None
-    return is_variable and not before.startswith(("-", ">", "2>", "&>", "<"))
+    return is_variable and not previous.startswith(("-", ">", "2>", "&>", "<"))
 
 
 def pool_of(words: Sequence[str]) -> str | None:

@@ -138,7 +138,7 @@ def _is_same(stem: str, path: str) -> bool:
 
 
 def is_extension(node: ast.Call | ast.Subscript) -> bool:
-    """Return whether an expression reads an extension of a web application whose name has Celery in it:
+    """Return whether an expression reads an extension of a web application with Celery in its name:
     `current_app.extensions["celery"]`."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
         holder, key = node.value, node.slice

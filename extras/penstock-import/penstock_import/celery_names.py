@@ -53,8 +53,8 @@ class ModuleNames:
 
 
 def _of_django(trees: Mapping[str, ast.Module], package: str) -> frozenset[tuple[str, ...]]:
-    """Return the folders with a `manage.py` by whose names no file imports something. Python searches such a folder for
-    modules, and it is no package, even with an `__init__.py`."""
+    """Return the folders with a `manage.py` that no file imports as packages. Python searches such a folder for
+    modules, and it is not a package, even with an `__init__.py`."""
     folders = [tuple(file.split("/")[:-1]) for file in trees if file.rpartition("/")[2] == "manage.py"]
     names = {parts: f"{parts[-1]}." if parts else package for parts in folders}
     return frozenset(

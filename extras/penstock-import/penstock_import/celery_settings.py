@@ -691,8 +691,8 @@ def _assignments(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
 
 
 def _entry_changed(tree: ast.Module, value: ast.expr) -> tuple[ast.stmt, bool] | None:
-    """Return the assignment to a part of an entry, such as `beat_schedule["often"]["schedule"] = 60`, and whether it
-    computes the value from the earlier one, as `+=` does."""
+    """Return the assignment to a part of an entry, such as `beat_schedule["often"]["schedule"] = 60`. The second value is
+    True for `+=`, which computes the part from the earlier value."""
     for node in walk(tree):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is value:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
