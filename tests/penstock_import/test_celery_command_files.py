@@ -54,6 +54,12 @@ FORMS = {
     "args deeper": '    command:\n      - "celery"\n    image: x\n'
     '    args:\n      - "-A"\n      - "tasks"\n      - "worker"\n      - "--time-limit=300"\n      - "-Q"\n      - "high"\n',
     "flow over lines": f'    command: [\n      "celery", "-A",\n      "tasks"\n    ]\n    args: ["worker", {REST}]\n',
+    "folded text in a list": "    command:\n      - /bin/sh\n      - '-c'\n      - >\n"
+    "        HOME=/srv celery -A\n        tasks worker --time-limit=300 -Q high\n    ports: []\n",
+    "folded text with a mark": "    - >-2\n        celery -A tasks\n        worker --time-limit=300 -Q high\n",
+    "folded text with deeper options": "    command: >\n      celery -A tasks worker\n             --time-limit=300\n"
+    "             -Q high\n    environment:\n      - CONCURRENCY=24\n",
+    "plain text over lines": "    command: celery -A tasks worker\n      --time-limit=300\n      -Q high\n    ports: []\n",
     "args as a text": "    command: celery\n    args: -A tasks worker --time-limit=300 -Q high\n",
     "compose": "    entrypoint: celery\n    command: -A tasks worker --time-limit=300 -Q high\n",
     "docker": f'FROM x\nENTRYPOINT ["celery", "-A", "tasks"]\nEXPOSE 1\nCMD ["worker", {REST}]\n',
@@ -62,6 +68,9 @@ FORMS = {
     "javascript": "module.exports = {\n  script: 'celery',\n  args: '-A tasks worker --time-limit=300 -Q high',\n}\n",
     "variable": 'CELERY="celery -A tasks"\n$CELERY worker --time-limit=300 -Q high\n',
     "variable in braces": "export CELERY='celery -A tasks'\nexec ${CELERY} worker --time-limit=300 -Q high\n",
+    "list of a script": 'options=(\n    "--time-limit=300"\n)\nif [ -n "$Q" ]; then\n    options+=( "-Q" "high" )\nfi\n'
+    'exec celery \\\n    -A tasks \\\n    worker "${options[@]}"\n',
+    "options of a script": "OPTS='--time-limit=300'\nOPTS=\"$OPTS -Q high\"\nexec celery -A tasks worker $OPTS\n",
     "variable of make": "RUN := celery -A tasks\nworker:\n\t$(RUN) worker --time-limit=300 -Q high\n",
     "variable of a batch file": "set RUN=celery -A tasks\n%RUN% worker --time-limit=300 -Q high\n",
 }
@@ -203,3 +212,79 @@ def test_random_command_in_a_random_file_is_named(tmp_path: Path) -> None:
         name, text = rng.choice(NAMES), rng.choice(LINES).format(command)
         lines = commands(tmp_path / f"case{case}", {name: text})
         assert [line for line in lines if f"the command {command} |" in line], (name, text, lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "advice"),
+    [
+        ("celery -A tasks purge -f", "celery -A tasks purge -f", "It removes all waiting messages"),
+        (
+            "celery --app tasks.app purge -f",
+            "celery --app tasks.app purge -f",
+            "It removes all waiting messages",
+        ),
+        (
+            "test: ['CMD', 'celery', '-A', 'tasks', 'inspect', 'ping']",
+            "celery -A tasks inspect ping",
+            "Ask `/live`",
+        ),
+        ("celery inspect ping", "celery inspect ping", "Ask `/live`"),
+        ("celery -b redis:// status", "celery -b redis:// status", "Ask `/live`"),
+        (
+            "celery -A tasks control rate_limit depot.weigh 1/m",
+            "celery -A tasks control rate_limit depot.weigh 1/m",
+            "See what it changes",
+        ),
+        ("celery -A tasks call depot.weigh", "celery -A tasks call depot.weigh", "Write `penstock run`"),
+        ("celery -A tasks flower --port=5555", "celery -A tasks flower --port=5555", "Leave it out"),
+    ],
+)
+def test_command_that_starts_no_worker_is_named(tmp_path: Path, text: str, command: str, advice: str) -> None:
+    (line,) = commands(tmp_path, {"run.sh": f"{text}\n"})
+    assert line.startswith(f"run.sh:1 the command {command} | {advice}"), line
+
+
+def test_command_of_code_that_starts_no_worker_is_named(tmp_path: Path) -> None:
+    code = (
+        "import subprocess\nsubprocess.run(['celery', '-A', 'tasks', 'purge', '-f'])\n"
+        "subprocess.run(['celery', 'inspect', 'ping'])\n"
+    )
+    purge, ping = commands(tmp_path, {"ops.py": code})
+    assert purge.startswith("ops.py:2 the command celery -A tasks purge -f | It removes all waiting messages")
+    assert ping.startswith("ops.py:3 the command celery inspect ping | Ask `/live`")
+
+
+def test_text_about_the_status_of_celery_is_no_command(tmp_path: Path) -> None:
+    text = "description: The celery status of a call, and what celery purge does - see the events\ncelery:\n  status: up\n"
+    assert commands(tmp_path, {"about.yaml": text}) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "held"),
+    [
+        ('celery -A tasks worker "$@"', ["$@"]),
+        ("celery -A $APP worker -c $N $MORE", ["$MORE"]),
+        ("celery -A tasks worker ${A} $(B) > $LOG", ["${A}", "$(B)"]),
+        ("celery -A tasks worker -Q${QUEUES-a,b}", []),
+    ],
+)
+def test_variable_of_a_command_that_may_hold_options_is_named(
+    tmp_path: Path, command: str, held: list[str]
+) -> None:
+    (line,) = commands(tmp_path, {"run.sh": f"QUEUES=${{QUEUES-a,b}}\n{command}\n"})
+    sentence = f"See which further options {' and '.join(held)} may hold."
+    assert line.endswith(sentence) if held else "further options" not in line, line
+
+
+def test_pool_that_a_script_gives_in_a_list_is_seen(tmp_path: Path) -> None:
+    """Threads enforce no time limit, whatever the setting is."""
+    script = (
+        'options=("-l" "INFO")\noptions+=( "--pool=threads" )\ncelery -A depot.tasks worker "${options[@]}"\n'
+    )
+    files = {
+        "tasks.py": "from celery import Celery\napp = Celery('depot')\napp.conf.task_time_limit = 900\n"
+        "@app.task\ndef weigh(): ...\n",
+        "worker.sh": script,
+    }
+    _, report = of_application(tmp_path, files)
+    assert any("task_time_limit, beside the pool threads of worker.sh:3" in text for text in texts(report))

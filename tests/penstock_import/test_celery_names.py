@@ -96,3 +96,25 @@ def test_second_task_of_a_name_is_named(tmp_path: Path) -> None:
     )
     assert "zoo.py:5 the name depot.yard.weigh of lift, which another task has" in gaps
     assert project.schedules["depot_yard_weigh"]["action"] == "depot.weigh"
+
+
+def test_folder_with_manage_py_is_no_package_unless_it_is_imported(tmp_path: Path) -> None:
+    files = {
+        "src/yard/__init__.py": "",
+        "src/yard/manage.py": "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'config.settings')\n",
+        "src/yard/config/__init__.py": "",
+        "src/yard/config/settings.py": scheduled("cranes.tasks.weigh"),
+        "src/yard/cranes/__init__.py": "",
+        "src/yard/cranes/tasks.py": TASK,
+    }
+    project, gaps = imported(tmp_path / "a", files)
+    assert [schedule["action"] for schedule in project.schedules.values()] == ["depot.weigh"]
+    assert any("the task cranes.tasks.weigh" in gap for gap in gaps), gaps
+    project, gaps = imported(tmp_path / "b", files | {"src/run.py": "from yard.cranes import tasks\n"})
+    assert any("the task yard.cranes.tasks.weigh" in gap for gap in gaps), gaps
+
+
+def test_imported_folder_with_manage_py_is_no_package(tmp_path: Path) -> None:
+    files = {"__init__.py": "", "manage.py": "", "cranes/__init__.py": "", "cranes/tasks.py": TASK}
+    _, gaps = imported(tmp_path, files)
+    assert any("the task cranes.tasks.weigh" in gap for gap in gaps), gaps

@@ -8,6 +8,7 @@ import pytest
 
 from penstock_import.celery import CeleryProject
 from penstock_import.project import Project
+from tests.penstock_import.test_reviewed_changes import named, of_application, texts
 
 HEAD = (
     "from celery import Celery\nfrom celery.schedules import crontab\nimport company\napp = Celery('depot')\n"
@@ -296,3 +297,57 @@ def test_options_of_a_base_of_the_class_of_a_task_are_named(tmp_path: Path) -> N
     _, gaps = imported(tmp_path, text)
     assert is_named(gaps, 2, "max_retries of the class Tries, the base of sort"), gaps
     assert is_named(gaps, 4, "rate_limit of the class Base, the base of sort"), gaps
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Depot:\n    @property\n    def queue(self):\n        self._queue = Celery('depot')\n        return self._queue\n",
+        "class Depot:\n    def __init__(self):\n        self.queue = Celery('depot')\n",
+        "class Depot:\n    queue: Celery\n    def __init__(self):\n        self.queue: Celery = Celery('depot')\n",
+    ],
+)
+def test_application_that_is_a_member_is_followed(tmp_path: Path, code: str) -> None:
+    files = {
+        "depot.py": f"from celery import Celery\n{code}",
+        "views.py": "def stop(depot, id):\n    depot.queue.control.revoke(id, terminate=True)\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, "views.py:2 depot.queue.control of the application"), texts(report)
+
+
+@pytest.mark.parametrize("read", ["extensions['celery']", "extensions.get('depot-celery')"])
+def test_application_that_is_an_extension_is_followed(tmp_path: Path, read: str) -> None:
+    files = {
+        "tasks.py": "from celery import shared_task\nfrom flask import current_app\n@shared_task\ndef weigh(): ...\n"
+        f"def stop(id):\n    queue = current_app.{read}\n    queue.control.revoke(id)\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, "tasks.py:7 queue.control of the application"), texts(report)
+
+
+def test_extension_of_another_name_is_no_application(tmp_path: Path) -> None:
+    text = "from celery import shared_task\n@shared_task\ndef weigh(app):\n    app.extensions['mail'].send('x')\n"
+    _, report = of_application(tmp_path, {"tasks.py": text})
+    assert not any("of the application" in line for line in texts(report))
+
+
+def test_argument_of_an_application_of_an_own_class_is_named(tmp_path: Path) -> None:
+    text = (
+        "from celery import Celery, Task\nclass Depot(Celery):\n    pass\nclass Recorded(Task):\n    acks_late = True\n"
+        "app = Depot('depot', task_cls=Recorded)\n@app.task\ndef weigh(): ...\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text})
+    assert named(report, "tasks.py:6 the argument task_cls | Move the code of the class"), texts(report)
+
+
+@pytest.mark.parametrize("base", ["Task", "Recorded"])
+def test_application_that_a_class_of_tasks_uses_is_followed(tmp_path: Path, base: str) -> None:
+    text = (
+        "from celery import Celery, Task\napp = Celery('depot')\nclass Recorded(Task): ...\n"
+        f"class Kept({base}):\n    def stop(self, id):\n        self.app.control.revoke(id, terminate=True)\n"
+        "class Other:\n    def stop(self, id):\n        self.app.control.revoke(id)\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text})
+    assert named(report, "tasks.py:6 self.app.control of the application"), texts(report)
+    assert not any(line.startswith("tasks.py:9") for line in texts(report))

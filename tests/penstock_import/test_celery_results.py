@@ -111,3 +111,30 @@ def test_random_use_of_a_result_is_named(tmp_path: Path) -> None:
         text = rng.choice(HOLDERS).format(start=rng.choice(STARTS), use=use)
         lines = lines_of(tmp_path / f"case{case}", text)
         assert any(f"r.{member}" in line and "of a result" in line for line in lines), (text, lines)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Kept = AsyncResult\nr = Kept('id')\nr.wait()",
+        "Kept = company.Fake if company.TEST else app.AsyncResult\nr = Kept('id')\nr.wait()",
+        "class Kept(AsyncResult): ...\nr = Kept('id')\nr.wait()",
+        "def kept(): return AsyncResult\nr = kept()('id')\nr.wait()",
+        "def look(kind):\n    r = kind('id')\n    r.wait()\nlook(AsyncResult)",
+    ],
+)
+def test_result_of_a_renamed_class_is_followed(tmp_path: Path, code: str) -> None:
+    (line,) = [text for text in lines_of(tmp_path, code) if "the call r.wait() of a result" in text]
+    assert "client.result(id" in line
+
+
+def test_result_of_a_class_that_another_file_names_is_followed(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "tasks.py": HEAD + "Kept = company.Fake if company.TEST else app.AsyncResult\n",
+        "views.py": "from depot.tasks import Kept\ndef show(id):\n    r = Kept(id)\n    value = r.get()\n"
+        "    return value.get('file')\n",
+    }
+    _, report = of_application(tmp_path, files)
+    (line,) = [text for text in texts(report) if text.startswith("views.py")]
+    assert line.startswith("views.py:4 the call r.get() of a result"), line

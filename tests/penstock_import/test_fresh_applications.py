@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from celery import Celery
 from celery.schedules import schedule as interval
+from kombu.utils.json import dumps, loads
 
 from tests.penstock_import.test_reviewed_changes import named, of_application, texts
 
@@ -359,3 +362,161 @@ def test_zone_is_that_of_the_one_application_with_settings(
     project, report = of_application(tmp_path, files)
     assert project.schedules["all"].get("timezone") == zone, texts(report)
     assert project.schedules["all"].get("enabled", True) is (zone is not None)
+
+
+def test_option_about_the_broker_leaves_a_schedule_mapped(tmp_path: Path) -> None:
+    """Beat gives `retry` to the publishing of a message, and a fire of a schedule publishes none."""
+    text = (
+        f"{APP}@app.task\ndef weigh(): ...\napp.conf.beat_schedule = {{'a': {{'task': 'depot.tasks.weigh', 'schedule': 30,\n"
+        "    'options': {'expires': 14, 'retry': False}},\n"
+        "  'b': {'task': 'depot.tasks.weigh', 'schedule': 30, 'options': {'countdown': 5}}}\n"
+    )
+    project, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert project.schedules["a"] == {"action": "depot.weigh", "every": 30, "expires": 14}
+    assert named(report, "tasks.py:6 retry in options of the schedule a | Leave it out"), texts(report)
+    assert (report.found["schedules"], report.mapped["schedules"]) == (2, 1)
+
+
+def test_entry_that_a_statement_adds_to_says_so(tmp_path: Path) -> None:
+    text = (
+        f"{APP}@app.task\ndef weigh(): ...\nROUTES = {{'depot.tasks.weigh': {{'queue': 'slow'}}}}\n"
+        "app.conf.task_routes = ROUTES\nfor name in ROUTES:\n    app.conf.task_routes[name]['queue'] += '-eu'\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    (line,) = [line for line in texts(report) if "changes an entry" in line]
+    assert line.startswith(
+        "tasks.py:8 app.conf.task_routes[name]['queue'] += '-eu', which changes an entry"
+    ), line
+    assert "write the value after this statement" in line
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        ("bytes", b"\xff"),
+        ("datetime.datetime", datetime(2030, 1, 1, tzinfo=UTC)),
+        ("Optional[date]", date(2030, 1, 1)),
+        ("'uuid.UUID | None'", UUID(int=1)),
+        ("list[Decimal]", Decimal("1.10")),
+        ("time", time(1)),
+    ],
+)
+def test_parameter_of_a_type_that_celery_delivers_is_named(
+    tmp_path: Path, annotation: str, value: object
+) -> None:
+    assert loads(dumps(value)) == value  # type: ignore[no-untyped-call]  # as Celery sends and receives it
+    text = f"{APP}@app.task(bind=True)\ndef weigh(self, crate: {annotation}, *, note: str = ''): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    shown = annotation if "'" not in annotation else repr("uuid.UUID | None")
+    assert named(
+        report, f"tasks.py:4 the parameter crate of weigh is {shown}, which Celery's JSON delivers"
+    ), texts(report)
+    assert report.mapped["tasks"] == 0
+
+
+@pytest.mark.parametrize(
+    "annotation", ["str", "dict[str, int]", "datetime.timedelta", "Literal['date']", "'no type'", "Crate"]
+)
+def test_parameter_of_another_type_has_no_line(tmp_path: Path, annotation: str) -> None:
+    text = f"{APP}@app.task\ndef weigh(crate: {annotation}): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert not any("the parameter crate" in line for line in texts(report))
+    assert report.mapped["tasks"] == 1
+
+
+CRONTAB = "from celery.schedules import crontab\n"
+NIGHTLY = (
+    "app.conf.beat_schedule = {'n': {'task': 'depot.tasks.weigh', 'schedule': crontab(hour=1, minute=0)}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "app.config_from_object(dict(task_acks_late=True, timezone='Europe/Paris'))",
+        "app.config_from_object({'task_acks_late': True, 'timezone': 'Europe/Paris'})",
+        "CONFIG = {'task_acks_late': True, 'timezone': 'Europe/Paris'}\napp.config_from_object(CONFIG)",
+        "app.config_from_object(dict(task_acks_late=True))\napp.conf.timezone = 'Europe/Paris'",
+    ],
+)
+def test_dict_of_settings_is_a_known_source(tmp_path: Path, source: str) -> None:
+    text = f"{APP}{CRONTAB}{source}\n{NIGHTLY}@app.task\ndef weigh(): ...\n"
+    project, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert project.schedules["n"] == {
+        "action": "depot.weigh", "cron": "0 1 * * *", "timezone": "Europe/Paris",
+    }, texts(report)  # fmt: skip
+    assert project.actions["weigh"]["on_worker_loss"] == "rerun"
+    assert not any("not proven to be" in line for line in texts(report))
+
+
+@pytest.mark.parametrize("source", ["dict(timezone='Europe/Paris')", "{**BASE}", "dict(BASE)", "{NAME: 1}"])
+def test_dict_with_items_that_are_not_read_is_an_unknown_source(tmp_path: Path, source: str) -> None:
+    text = f"from os import NAME, BASE\n{APP}{CRONTAB}app.config_from_object({source})\n{NIGHTLY}@app.task\ndef weigh(): ...\n"
+    project, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert project.schedules["n"]["enabled"] is False
+    assert any("not proven to be" in line for line in texts(report))
+
+
+@pytest.mark.parametrize(
+    ("code", "subject"),
+    [
+        (
+            "redis.from_url(settings.CELERY_BROKER_URL).llen('celery')",
+            "settings.CELERY_BROKER_URL, which code reads",
+        ),
+        ("url = app.conf.broker_url\nredis.from_url(url)", "app.conf.broker_url, which code reads"),
+        ("redis.from_url(app.conf.result_backend)", "app.conf.result_backend, which code reads"),
+        ("client.keys('celery-task-meta-*')", "'celery-task-meta-*', a key of Celery's results"),
+    ],
+)
+def test_code_that_reads_the_server_of_celery_is_named(tmp_path: Path, code: str, subject: str) -> None:
+    text = f"import redis\nfrom django.conf import settings\nfrom depot.tasks import app\n{code}\n"
+    files = {"__init__.py": "", "tasks.py": f"{APP}@app.task\ndef weigh(): ...\n", "look.py": text}
+    _, report = of_application(tmp_path, files)
+    assert named(report, f"look.py:4 {subject} | In Penstock that server has no messages"), texts(report)
+
+
+def test_server_that_a_setting_gives_celery_has_no_second_line(tmp_path: Path) -> None:
+    text = (
+        f"import os\nCELERY_BROKER_URL = os.environ['B']\nCELERY_RESULT_BACKEND = CELERY_BROKER_URL\n{APP}"
+        "app = Celery('depot', broker=CELERY_BROKER_URL)\napp.conf.broker_url = CELERY_BROKER_URL\n"
+        "app.conf.update(result_backend=CELERY_RESULT_BACKEND)\nprint(CELERY_BROKER_URL)\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert not any("which code reads" in line for line in texts(report)), texts(report)
+
+
+@pytest.mark.parametrize(
+    "statement", ["from depot.scales.tasks import weigh", "from .scales.tasks import weigh"]
+)
+def test_task_of_a_name_that_two_modules_have_is_resolved(tmp_path: Path, statement: str) -> None:
+    files = {
+        "__init__.py": "",
+        "scales/__init__.py": "",
+        "scales/tasks.py": WEIGH,
+        "cranes/__init__.py": "",
+        "cranes/tasks.py": "from depot.beat import app\n@app.task\ndef weigh(): ...\n"
+        "@app.on_after_finalize.connect\ndef setup(sender, **kwargs):\n"
+        "    sender.add_periodic_task(60, weigh.s(), name='crane')\n",
+        "beat.py": f"{APP}{statement}\n@app.on_after_finalize.connect\ndef setup(sender, **kwargs):\n"
+        "    sender.add_periodic_task(30, weigh.s(), name='scale')\n",
+    }
+    project, report = of_application(tmp_path, files)
+    places = {name: report.places["actions", name][0] for name in project.actions}
+    actions = {
+        key: places[schedule["action"].partition(".")[2]] for key, schedule in project.schedules.items()
+    }
+    assert actions == {"crane": "cranes/tasks.py", "scale": "scales/tasks.py"}, texts(report)
+
+
+def test_default_within_arithmetic_of_a_constant_is_read(tmp_path: Path) -> None:
+    text = (
+        f"import os\n{APP}PAUSE = max(5, int(os.environ.get('PAUSE', 20)))\n@app.task\ndef weigh(): ...\n"
+        "app.conf.beat_schedule = {'n': {'task': 'depot.tasks.weigh', 'schedule': PAUSE, 'options': {'expires': PAUSE - 1}}}\n"
+    )
+    project, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert project.schedules["n"] == {"action": "depot.weigh", "every": 20, "expires": 19}
+    assert any(
+        "the variable PAUSE of the schedule n, imported with its default 20" in line for line in texts(report)
+    )
+    assert report.mapped["schedules"] == 1

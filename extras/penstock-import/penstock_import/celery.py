@@ -22,6 +22,7 @@ from penstock_import.celery_calls import (
     absolute_path,
     bound_names,
     called,
+    carried_types,
     children,
     imported_names,
     literal,
@@ -68,6 +69,7 @@ from penstock_import.celery_members import (
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
+    OF_BROKER,
     RETRY_OPTIONS,
     ROUTE_BY_HAND,
     SEE,
@@ -501,6 +503,12 @@ class CeleryProject:
                 f"the default of {parameter} of {node.name} is computed",
                 "Compute the default in the code of the function.",
             )
+        for argument, annotation in carried_types(node):
+            text = (
+                f"the parameter {argument.arg} of {node.name} is {annotation}, which Celery's JSON delivers"
+            )
+            self._gap(file, argument, text,
+                      "Plain JSON has no such type: pass a text, and convert it in the function.")  # fmt: skip
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
         retries_by_hand = self._retries.may_ask(file, node, is_bound)
@@ -1068,6 +1076,10 @@ class CeleryProject:
         sending = self._sending_options(entry.get("options"))
         if sending is not None:
             options = entry.pop("options")
+            sending = {
+                option: self._by_default(file, value, f"{option} of the schedule {key}")
+                for option, value in sending.items()
+            }
             values, unmapped = start_options(sending, self._constants)
             queue = values.pop("queue", None)
             if self._is_own_key(queue, self._literal_or_none(sending.get("routing_key", ast.Constant(None)))):
@@ -1082,6 +1094,8 @@ class CeleryProject:
             schedule |= values
             for option in sorted(unmapped):
                 advice = SENDING_BY_HAND.get(option, SEE_SENDING)
+                if option in OF_BROKER:
+                    self._apart.add(len(self.report.gaps))
                 self._gap(file, options, f"{option} in options of the schedule {key}", advice)
         if params:
             schedule["params"] = params
@@ -1407,23 +1421,53 @@ class CeleryProject:
         """Return the action and the parameters of the task that an expression names at this place."""
         last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
         root = root_name(node)
+        places: list[tuple[str, int]] = []
         for binding in bindings_at(tree, node, root):
             if isinstance(binding, ast.Import | ast.ImportFrom):
                 if root in self._foreign_words(file, binding):
                     return None
                 if isinstance(node, ast.Name):
                     last = next(alias.name for alias in binding.names if (alias.asname or alias.name) == root)
+                places += self._places_imported(file, binding, root, last)
             elif isinstance(binding, ast.ClassDef):
                 if isinstance(node, ast.Name):
                     return None
-            elif not isinstance(binding, ast.FunctionDef | ast.AsyncFunctionDef) or (
-                self.report.places.get(("actions", self._functions.get(last, ""))) != (file, binding.lineno)
-            ):
+            elif isinstance(binding, ast.FunctionDef | ast.AsyncFunctionDef):
+                places.append((file, binding.lineno))
+                if self._action_at(places[-1]) is None:
+                    return None
+            else:
                 return None
-        name = self._functions.get(last)
+        # Several modules may have a task of this name. The statement that binds it tells which one is meant.
+        name = self._functions.get(last) or (self._action_at(places[0]) if len(places) == 1 else None)
         if not name:
             return None
         return f"{self.project.name}.{name}", self._signatures[name]
+
+    def _action_at(self, place: tuple[str, int]) -> str | None:
+        """Return the action of the task with its function at a place: a file and a line."""
+        names = (
+            name
+            for (section, name), own in self.report.places.items()
+            if section == "actions" and own == place
+        )
+        return next(names, None)
+
+    def _places_imported(
+        self, file: str, statement: ast.Import | ast.ImportFrom, root: str, name: str
+    ) -> list[tuple[str, int]]:
+        """Return the places of the functions of tasks that a statement imports, by their name or within their module."""
+        if isinstance(statement, ast.Import):
+            return []
+        module = absolute_path(file, statement)
+        paths = {module} | {
+            f"{module}.{alias.name}" for alias in statement.names if (alias.asname or alias.name) == root
+        }
+        return [
+            (other, function.lineno)
+            for other, function in self._task_functions
+            if function.name == name and any(_is_module(other, path) for path in paths)
+        ]
 
     def _foreign_words(self, file: str, statement: ast.Import | ast.ImportFrom) -> set[str]:
         """Return the names that a statement imports from a module which no read file has."""
@@ -1450,7 +1494,10 @@ class CeleryProject:
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
         foreign = self._foreign_names(file)
-        direct = uses(tree, self._functions, apps, is_config, foreign) if file in self._relevant else ()
+        of_apps = self._applications.classes
+        direct = (
+            uses(tree, self._functions, apps, is_config, foreign, of_apps) if file in self._relevant else ()
+        )
         inside |= self._taken
         for use in [*direct, *indirect]:
             if id(use.node) not in inside:

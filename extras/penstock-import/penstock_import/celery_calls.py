@@ -402,6 +402,36 @@ def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef, bound: bool) 
     return Signature(names, None if takes_any else schema, computed, schema)
 
 
+_CARRIED = frozenset({"Decimal", "UUID", "bytes", "date", "datetime", "time"})
+"""The types beside those of JSON that Celery's own JSON delivers as they were sent."""
+
+
+def carried_types(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[ast.arg, str]]:
+    """Yield each parameter of a function, and its annotation, if that names a type which only Celery's JSON delivers."""
+    arguments = function.args
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        if argument.annotation is not None and _CARRIED & set(_named_types(argument.annotation)):
+            yield argument, ast.unparse(argument.annotation)
+
+
+def _named_types(annotation: ast.AST) -> Iterator[str]:
+    """Yield the last names of the types in an annotation, also in one that is a text."""
+    if isinstance(annotation, ast.Attribute):
+        yield annotation.attr
+    elif isinstance(annotation, ast.Name):
+        yield annotation.id
+    elif isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).endswith("Literal"):
+        return
+    elif isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            yield from _named_types(ast.parse(annotation.value, mode="eval").body)
+        except SyntaxError:
+            return
+    else:
+        for part in ast.iter_child_nodes(annotation):
+            yield from _named_types(part)
+
+
 def is_json(value: Any) -> bool:
     """Return whether JSON keeps a value as it is, with all that is within it: no tuple, no key that is a number."""
     if isinstance(value, list):

@@ -24,22 +24,8 @@ class TaskClass:
 def task_classes(trees: Mapping[str, ast.Module], apps: Mapping[str, Collection[str]]) -> Iterator[TaskClass]:
     """Yield each class with a `run` that extends `Task` of Celery. The base of a decorated task, and a class that says it is
     `abstract`, do not count. `apps` are the names of applications, by file."""
-    classes = {
-        file: [node for node in walk(tree) if isinstance(node, ast.ClassDef)] for file, tree in trees.items()
-    }
-    tasks = {
-        node.name
-        for file, nodes in classes.items()
-        for node in nodes
-        if any(_is_celerys(base, trees[file], apps.get(file, ())) for base in node.bases)
-    }
-    while further := {
-        node.name
-        for nodes in classes.values()
-        for node in nodes
-        if node.name not in tasks and {last_name(base) for base in node.bases} & tasks
-    }:
-        tasks |= further
+    classes = _classes(trees)
+    tasks = names_of_task_classes(trees, apps)
     bases = {
         last_name(word.value)
         for tree in trees.values()
@@ -56,6 +42,31 @@ def task_classes(trees: Mapping[str, ast.Module], apps: Mapping[str, Collection[
             if node.name in tasks - bases and runs and not is_abstract:
                 options = {key: value for key, value in values.items() if key in TASK_OPTIONS | RETRY_OPTIONS}
                 yield TaskClass(file, node, values.get("name"), options)
+
+
+def names_of_task_classes(trees: Mapping[str, ast.Module], apps: Mapping[str, Collection[str]]) -> set[str]:
+    """Return the names of the classes that extend `Task` of Celery, also through another class."""
+    classes = _classes(trees)
+    tasks = {
+        node.name
+        for file, nodes in classes.items()
+        for node in nodes
+        if any(_is_celerys(base, trees[file], apps.get(file, ())) for base in node.bases)
+    }
+    while further := {
+        node.name
+        for nodes in classes.values()
+        for node in nodes
+        if node.name not in tasks and {last_name(base) for base in node.bases} & tasks
+    }:
+        tasks |= further
+    return tasks
+
+
+def _classes(trees: Mapping[str, ast.Module]) -> dict[str, list[ast.ClassDef]]:
+    return {
+        file: [node for node in walk(tree) if isinstance(node, ast.ClassDef)] for file, tree in trees.items()
+    }
 
 
 def _is_celerys(base: ast.expr, tree: ast.Module, apps: Collection[str]) -> bool:

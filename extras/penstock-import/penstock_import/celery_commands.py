@@ -12,7 +12,15 @@ from penstock_import.celery_calls import bound_names, called, walk
 from penstock_import.celery_queues import Queues
 from penstock_import.celery_scopes import parents_of
 from penstock_import.celery_setting_names import advice_of, is_known
-from penstock_import.command_lines import COMMAND, OLD_PROGRAMS, command_lines, is_command, is_program
+from penstock_import.command_lines import (
+    COMMAND,
+    OLD_PROGRAMS,
+    OTHER_PARTS,
+    PARTS,
+    command_lines,
+    is_command,
+    is_program,
+)
 from penstock_import.command_variables import option_of, variables
 
 _PROSE_SUFFIXES = frozenset(
@@ -303,8 +311,24 @@ def _hints(words: Sequence[str], queues: Queues) -> dict[str, str]:
     return hints
 
 
+_OF_OTHERS: Mapping[str, str] = {
+    "call": "Write `penstock run` with the ref of the action.",
+    "control": "See what it changes in running workers: limits and timeouts belong to the actions, and `penstock cancel` ends "
+    "an execution.",
+    "events": "Leave it out: `penstock executions` and the pages show what runs.",
+    "flower": "Leave it out: the pages of the API show what runs.",
+    "inspect": "Ask `/live` and `/ready` of each process (docs/metrics.md), or `penstock executions` and `penstock queues`.",
+    "purge": "It removes all waiting messages: Penstock has no such command. `penstock cancel --action` ends executions.",
+    "status": "Ask `/live` and `/ready` of each process (docs/metrics.md).",
+}
+"""The work by hand for each command that starts no worker and no beat."""
+
+
 def advice(words: Sequence[str], queues: Queues) -> str:
     """Return the work by hand for a command."""
+    other = next((word for word in words if word in OTHER_PARTS), None)
+    if other is not None and not PARTS & set(words):
+        return _OF_OTHERS[other]
     hints = _hints(words, queues)
     is_worker = bool({"multi", "worker"} & set(words)) or any(
         word.rpartition("/")[2] in _OLD_WORKERS for word in words
@@ -314,7 +338,17 @@ def advice(words: Sequence[str], queues: Queues) -> str:
         start = "Start `penstock executor`, which starts what is due."
     elif "-Q" not in hints and not any(word.startswith("{") for word in words):
         start += queues.of_whole_worker()
-    return f"{start} In Penstock, {'; '.join(hints.values())}." if hints else start
+    hint = f" In Penstock, {'; '.join(hints.values())}." if hints else ""
+    open_words = [word for previous, word in pairwise(words) if _may_hold_options(previous, word)]
+    if open_words:
+        hint += f" See which further options {' and '.join(dict.fromkeys(open_words))} may hold."
+    return start + hint
+
+
+def _may_hold_options(previous: str, word: str) -> bool:
+    """Return whether a word of a command is a variable that may hold options, and no value of the option before it."""
+    is_variable = re.fullmatch(r"\$(?:@|\*|\w+|\{[^}]*\}|\([^)]*\))", word) is not None
+    return is_variable and not previous.startswith(("-", ">", "2>", "&>", "<"))
 
 
 def pool_of(words: Sequence[str]) -> str | None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeGuard
 
 from penstock_import.celery_calls import called, root_name, walk
-from penstock_import.celery_makers import Applications
+from penstock_import.celery_classes import names_of_task_classes
+from penstock_import.celery_makers import Applications, is_extension
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_results import (
     HARMLESS_OF_RESULT,
     PARTS,
     PASSED_ON,
     advice_of_result,
+    is_class_of_results,
     is_start,
     may_be_of_result,
 )
@@ -32,6 +35,7 @@ from penstock_import.celery_values import (
     IN,
     MAYBE_RESULT,
     RESULT,
+    RESULT_CLASS,
     SETTING,
     SIGNATURE,
     TASK,
@@ -98,6 +102,10 @@ class Flow:
         self._trees, self._relevant, self._foreign = trees, relevant, foreign
         self._apps, self._app_classes = applications.names, applications.parts
         self._made_of = applications.classes
+        relevant_trees = {file: tree for file, tree in trees.items() if file in relevant}
+        self._task_classes = names_of_task_classes(
+            relevant_trees, {file: applications.names(tree) for file, tree in relevant_trees.items()}
+        )
         self._values = Values(trees)
         self._uses: dict[tuple[str, int], Use] = {}
         self._functions: dict[str, list[tuple[str, Function]]] = {}
@@ -126,7 +134,10 @@ class Flow:
         for file, tree in self._trees.items():
             apps = self._apps(tree)
             for node in walk(tree):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in apps:
+                if isinstance(node, ast.Attribute | ast.Name) and is_class_of_results(node):
+                    if not _is_called(node, self._values.names(file).parents.get(id(node))):
+                        self._values.add(file, node, RESULT_CLASS)
+                elif _is_application(node, apps):
                     self._values.add(file, node, APP)
                 elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                     is_app = file in self._relevant or root_name(node) in apps
@@ -143,14 +154,17 @@ class Flow:
                 elif isinstance(node, ast.Call) and file in self._relevant and is_start(node):
                     self._values.add(file, node, RESULT)
                 elif isinstance(node, ast.Call) and file in self._relevant and called(node) in self._made_of:
-                    if not isinstance(
-                        self._values.names(file).parents.get(id(node)), ast.Assign | ast.AnnAssign
-                    ):
+                    # A variable with an application is one of `apps`. A member is not.
+                    if not _is_variable(self._values.names(file).parents.get(id(node))):
                         self._values.add(file, node, APP)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
                         if isinstance(part, ast.FunctionDef) and part.args.args:
                             self._values.give((file, id(part), part.args.args[0].arg), APP)
+                elif isinstance(node, ast.ClassDef) and node.name in self._task_classes:
+                    for inner in walk(node):
+                        if isinstance(inner, ast.Attribute) and ast.unparse(inner) in ("self.app", "cls.app"):
+                            self._values.add(file, inner, APP)
         while self._values.waiting:
             self._follow(*self._values.waiting.pop())
         uses_by_file: dict[str, list[Use]] = {}
@@ -172,7 +186,7 @@ class Flow:
             case ast.Call(func=function) if function is node:
                 if kind in (CONF, SETTING):
                     self._gap(file, parent, f"the call {ast.unparse(parent)} of a setting", _LOOK_WHERE)
-                self._values.add_all(file, parent, within(kind))
+                self._values.add_all(file, parent, [RESULT] if kind == RESULT_CLASS else within(kind))
             case ast.Call():
                 self._of_argument(file, parent, node, kind)
             case ast.keyword():
@@ -232,6 +246,8 @@ class Flow:
                 self._values.give_back(file, parent, kind)
             case ast.arguments():
                 self._of_default(file, parent, node, kind)
+            case ast.ClassDef() if kind == RESULT_CLASS:
+                self._values.bind(file, parent, parent.name, kind)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 for part in within(kind):
                     self._values.bind(file, parent, parent.name, part)
@@ -438,7 +454,7 @@ class Flow:
             return None
         if plain_kind == SETTING and name == "Celery":
             return None
-        if plain_kind == MAYBE_RESULT or (plain_kind == RESULT and kind != RESULT):
+        if plain_kind in (MAYBE_RESULT, RESULT_CLASS) or (plain_kind == RESULT and kind != RESULT):
             return None
         advice = OF_ANY if name == "vars" and kind == CONF else PASSED_ON if kind == RESULT else _LOOK
         self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", advice)
@@ -604,6 +620,24 @@ class Flow:
 
     def _name(self, file: str, use: Use) -> None:
         self._uses.setdefault((file, id(use.node)), use)
+
+
+def _is_application(node: ast.AST, apps: Collection[str]) -> TypeGuard[ast.expr]:
+    """Return whether an expression reads an application: a variable, or an extension of a web application."""
+    if isinstance(node, ast.Name):
+        return isinstance(node.ctx, ast.Load) and node.id in apps
+    return isinstance(node, ast.Call | ast.Subscript) and is_extension(node)
+
+
+def _is_called(node: ast.expr, parent: ast.AST | None) -> bool:
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _is_variable(parent: ast.AST | None) -> bool:
+    """Return whether the node around a value assigns it to variables, and to no member or item."""
+    if isinstance(parent, ast.AnnAssign):
+        return isinstance(parent.target, ast.Name)
+    return isinstance(parent, ast.Assign) and all(isinstance(target, ast.Name) for target in parent.targets)
 
 
 def _pair(

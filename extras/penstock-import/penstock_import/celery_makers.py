@@ -137,6 +137,19 @@ def _is_same(stem: str, path: str) -> bool:
     return stem == path or stem.endswith(f".{path}") or path.endswith(f".{stem}")
 
 
+def is_extension(node: ast.Call | ast.Subscript) -> bool:
+    """Return whether an expression reads an extension of a web application with Celery in its name:
+    `current_app.extensions["celery"]`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        holder, key = node.value, node.slice
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        holder, key = node.func.value, next(iter(node.args), node)
+    else:
+        return False
+    is_held = isinstance(holder, ast.Attribute) and holder.attr == "extensions"
+    return is_held and isinstance(key, ast.Constant) and "celery" in str(key.value).lower()
+
+
 def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> dict[str, str]:
     """Return the functions, classes and objects of a source that make tasks, by name, each with its place."""
     places: dict[str, str] = {}

@@ -18,9 +18,14 @@ class ModuleNames:
     """The names of the modules of a folder. `is_package` tells whether the folder itself is imported as a package."""
 
     def __init__(self, folder: Path, package: str, is_package: bool, trees: Mapping[str, ast.Module]) -> None:
-        self._folder, self._package, self._is_package = folder, package, is_package
-        self._roots = _roots(folder, trees)
-        self._is_named = is_package or any(_names_package(tree, package) for tree in trees.values())
+        self._folder, self._package = folder, package
+        self._started = _of_django(trees, package)
+        """The folders in which `manage.py` runs, and that no file imports as a package."""
+        self._is_package = is_package and () not in self._started
+        self._roots = sorted(
+            {*_roots(folder, trees), *self._started - {()}}, key=lambda parts: (-len(parts), parts)
+        )
+        self._is_named = self._is_package or any(_names_package(tree, package) for tree in trees.values())
         """True where the folder is a package, or a file names something below it as one."""
 
     def of(self, file: str) -> list[str]:
@@ -30,7 +35,11 @@ class ModuleNames:
         parts = parts[:-1] if parts[-1] == "__init__" else parts
         folders = parts if file.endswith("__init__.py") else parts[:-1]
         depth = len(folders)
-        while depth > 0 and (self._folder.joinpath(*folders[:depth]) / "__init__.py").exists():
+        while (
+            depth > 0
+            and tuple(folders[:depth]) not in self._started
+            and (self._folder.joinpath(*folders[:depth]) / "__init__.py").exists()
+        ):
             depth -= 1
         below = [parts[len(root) :] for root in self._roots if parts[: len(root)] == list(root)]
         names = [".".join(parts_below) for parts_below in below if parts_below]
@@ -41,6 +50,18 @@ class ModuleNames:
         if not self._is_named:
             names.append(names.pop(names.index(f"{self._package}{whole}")))
         return list(dict.fromkeys(names))
+
+
+def _of_django(trees: Mapping[str, ast.Module], package: str) -> frozenset[tuple[str, ...]]:
+    """Return the folders with a `manage.py` that no file imports as packages. Python searches such a folder for
+    modules, and it is not a package, even with an `__init__.py`."""
+    folders = [tuple(file.split("/")[:-1]) for file in trees if file.rpartition("/")[2] == "manage.py"]
+    names = {parts: f"{parts[-1]}." if parts else package for parts in folders}
+    return frozenset(
+        parts
+        for parts, name in names.items()
+        if not any(_names_package(tree, name) for tree in trees.values())
+    )
 
 
 def _names_package(tree: ast.Module, package: str) -> bool:

@@ -288,9 +288,14 @@ BEAT_BY_HAND: Mapping[str, str] = {
     "name": "The key of the entry is the name of the schedule.",
 }
 
+_OF_MESSAGES = frozenset(
+    {"add_to_parent", "compression", "connection", "delivery_mode", "producer", "publisher", "router"}
+)
+OF_BROKER = _OF_MESSAGES | {"ignore_result", "retry", "retry_policy"}
+"""The options of sending that need no work by hand: a schedule with one of them counts as mapped, and has a line."""
 SENDING_BY_HAND: Mapping[str, str] = {
     **dict.fromkeys(
-        ("compression", "delivery_mode", "connection", "producer", "publisher", "router", "add_to_parent"),
+        sorted(_OF_MESSAGES),
         "Leave it out: it is about messages of Celery's broker, and an execution is a row of PostgreSQL.",
     ),
     **dict.fromkeys(

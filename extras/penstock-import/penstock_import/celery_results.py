@@ -72,6 +72,11 @@ def is_start(call: ast.Call) -> bool:
     )
 
 
+def is_class_of_results(node: ast.Attribute | ast.Name) -> bool:
+    """Return whether an expression reads a class of results: `AsyncResult`, `app.AsyncResult`."""
+    return isinstance(node.ctx, ast.Load) and _last(node) in _MAKING
+
+
 def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 

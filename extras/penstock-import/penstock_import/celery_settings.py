@@ -363,9 +363,11 @@ class CelerySettings:
             if name in ROUTES and is_list_of_pairs(value):
                 self._tell(file, value, f"{name} is a list of pairs, which Celery refuses: {ast.unparse(value)}",
                            "Celery takes such a list within another list: correct it, and import again.")  # fmt: skip
-            elif (target := _entry_changed(self._trees[file], value)) is not None:
-                self._tell(file, value, f"{ast.unparse(target)} = {ast.unparse(value)}, which changes an entry",
-                           "The entry is imported with its earlier value: write this value into the entry, and import "
+            elif (changed := _entry_changed(self._trees[file], value)) is not None:
+                statement, is_added = changed
+                self._tell(file, value, f"{ast.unparse(statement)}, which changes an entry",
+                           "The entry is imported with its earlier value: write "
+                           f"{'the value after this statement' if is_added else 'this value'} into the entry, and import "
                            "again.")  # fmt: skip
             elif not whole or parts is None or not parts <= self._dicts:
                 self.unmapped += name not in self._of_routes
@@ -688,13 +690,15 @@ def _assignments(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
             yield node.arg or "", node.value, True
 
 
-def _entry_changed(tree: ast.Module, value: ast.expr) -> ast.Subscript | None:
-    """Return the target of an assignment to a part of an entry: `beat_schedule["often"]["schedule"]`."""
+def _entry_changed(tree: ast.Module, value: ast.expr) -> tuple[ast.stmt, bool] | None:
+    """Return the assignment to a part of an entry, such as `beat_schedule["often"]["schedule"] = 60`. The second value is
+    True for `+=`, which computes the part from the earlier value."""
     for node in walk(tree):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is value:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript):
-                return target if _item(target.value) is None else None
+                is_added = isinstance(node, ast.AugAssign)
+                return (node, is_added) if _item(target.value) is None else None
     return None
 
 

@@ -18,6 +18,7 @@ from penstock_import.celery_calls import (
 from penstock_import.celery_members import constants_of
 from penstock_import.celery_scopes import bindings_at, local_statements
 from penstock_import.celery_setting_names import is_setting
+from penstock_import.celery_uses import settings_within
 from penstock_import.environment_defaults import with_defaults
 
 _OF_DJANGO = ("django.conf:settings", "django.conf.settings")
@@ -48,6 +49,8 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
     sources = Sources()
     for file, tree in trees.items():
         for place, value in _arguments(tree):
+            if value is not None and _is_read_dict(tree, value):
+                continue  # each of its items is read as a setting
             paths = _paths(file, tree, value, sources, trees) if value is not None else None
             is_django = paths is not None and all(path in _OF_DJANGO for path in paths)
             if is_django:
@@ -63,6 +66,35 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
     if sources.is_django:
         sources.missing = list(_missing_modules(trees))
     return sources
+
+
+def _is_read_dict(tree: ast.Module, value: ast.expr) -> bool:
+    """Return whether a source of settings is a dict with literal keys of which the import reads each setting. It may have a
+    name that nothing else reads."""
+    if isinstance(value, ast.Name):
+        value = _read_once(tree, value.id) or value
+    if isinstance(value, ast.Dict):
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+    elif isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict" and not value.args:
+        keys = [word.arg for word in value.keywords]
+    else:
+        return False
+    settings = {str(key) for key in keys if is_setting(str(key), plain=True)}
+    return None not in keys and settings == {name for name, _ in settings_within(value)}
+
+
+def _read_once(tree: ast.Module, name: str) -> ast.expr | None:
+    """Return the value that one statement of a module gives a name, if one other place reads the name."""
+    values = [
+        part.value
+        for part in tree.body
+        if isinstance(part, ast.Assign) and any(getattr(target, "id", "") == name for target in part.targets)
+    ]
+    reads = [
+        part for part in walk(tree)
+        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load)
+    ]  # fmt: skip
+    return values[0] if len(values) == len(reads) == bound_names(tree)[name] == 1 else None
 
 
 def _missing_modules(trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, ast.AST, str]]:

@@ -31,6 +31,8 @@ _PACKAGES = (
 _CALLS: Mapping[str, str] = {
     "delay": "Write `client.start(...)`.",
     "apply_async": "Write `client.start(...)`.",
+    "apply_async_on_commit": "Write `client.start(...)` where the transaction has committed.",
+    "delay_on_commit": "Write `client.start(...)` where the transaction has committed.",
     "apply": "Call the function itself.",
     "s": "Write it as a workflow, or as `client.start(...)`.",
     "si": "Write it as a workflow, or as `client.start(...)`.",
@@ -69,6 +71,7 @@ _CALL_OPTIONS: Mapping[str, str] = {
     "ignore_result": "results are kept in any case",
     "serializer": "parameters are JSON",
     "compression": "there is none",
+    "track_started": "leave it out",
 }
 """The work by hand for each option of a call that starts a task."""
 _WITH_OPTIONS = frozenset({"apply_async", "send_task", "retry", "signature", "subtask", "apply"})
@@ -151,16 +154,18 @@ def uses(
     apps: Collection[str],
     is_config: bool,
     foreign: Collection[str] = (),
+    classes: Collection[str] = ("Celery",),
 ) -> Iterator[Use]:
     """Yield all uses of Celery in a module. `tasks` are names of tasks, and `apps` names of applications. With
     `is_config`, plain names in the module are settings. `foreign` are the names from outside of the sources, among
-    them those of packages that extend Celery."""
+    them those of packages that extend Celery. `classes` are those of applications."""
     names = {
         name: path
         for name, path in imported_names(tree)
         if path.partition(".")[0] in _PACKAGES or (name in foreign and _extends_celery(path))
     }
     names |= beat_models(tree)
+    yield from _reads_of_servers(tree)  # its advice says more than that for a member of an application
     tasks_here = set(tasks) | {"self"}
     retries = {id(call) for call in _retries_of_parameters(tree)}
     modules = {name for name, _ in imported_names(tree)}
@@ -211,8 +216,50 @@ def uses(
                 yield of_application(node, ast.unparse(node).split(".")[1])
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
-    yield from _settings(tree, apps, is_config)
+    yield from _settings(tree, apps, is_config, classes)
     yield from _of_tasks(tree, tasks)
+
+
+_OF_SERVERS = frozenset({"BROKER_URL", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"})
+"""The settings with the address of a server that holds Celery's messages or results."""
+_OF_CONF = frozenset({"broker_read_url", "broker_url", "broker_write_url", "result_backend"})
+_KEY_OF_RESULTS = "celery-task-meta-"
+_READ_SERVER = (
+    "In Penstock that server has no messages and no results: ask the client, or `penstock queues`. "
+    "If the code keeps values of its own there, give it a setting of its own."
+)
+
+
+def _reads_of_servers(tree: ast.Module) -> Iterator[Use]:
+    """Yield each place where code reads the address of Celery's server, and does not give it Celery again."""
+    inside: set[int] = set()
+    for node in walk(tree):  # parents come before their children
+        if _gives_server(node):
+            inside |= {id(part) for part in ast.walk(node)}
+        elif id(node) in inside:
+            continue
+        elif isinstance(node, ast.Constant) and str(node.value).startswith(_KEY_OF_RESULTS):
+            yield Use(node, f"{ast.unparse(node)}, a key of Celery's results", _READ_SERVER)
+        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            is_of_conf = (
+                isinstance(node, ast.Attribute) and node.attr in _OF_CONF and _is_configuration(node.value)
+            )
+            if _last(node) in _OF_SERVERS or is_of_conf:
+                yield Use(node, f"{ast.unparse(node)}, which code reads", _READ_SERVER)
+
+
+def _gives_server(node: ast.AST) -> bool:
+    """Return whether a statement or a call gives Celery the address of its server, or only tests or shows it."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(setting_of(part) is not None or is_known(_last(part)) for part in targets)
+    if isinstance(node, ast.Call):
+        return called(node) in ("Celery", "add_defaults", "print") or ast.unparse(node.func).endswith(
+            "conf.update"
+        )
+    if isinstance(node, ast.keyword):
+        return node.arg is not None and is_known(node.arg)
+    return isinstance(node, ast.Compare | ast.JoinedStr | ast.Delete)
 
 
 def _annotations(tree: ast.Module) -> Iterator[ast.AST]:
@@ -309,7 +356,9 @@ def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
         waiting.extend((child, node) for child in inner)
 
 
-def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Iterator[Use]:
+def _settings(
+    tree: ast.Module, apps: Collection[str], is_config: bool, classes: Collection[str] = ("Celery",)
+) -> Iterator[Use]:
     """Yield each setting that a module assigns: by Celery's name, on an application's `conf`, or in a settings
     module."""
     functions = [part for part in walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -347,7 +396,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
             if function.endswith("config_from_object"):
                 yield from _of_namespace(node)
             is_update = function.endswith("conf.update") or function.rpartition(".")[2] == "add_defaults"
-            if is_update or function.rpartition(".")[2] == "Celery":
+            if is_update or function.rpartition(".")[2] in classes:
                 yield from () if is_update else _of_namespace(node)
                 for keyword in node.keywords:
                     name = keyword.arg or "**"

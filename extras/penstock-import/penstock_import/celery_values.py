@@ -13,6 +13,8 @@ APP, CONF, RESULT, SETTING, SIGNATURE, TASK = "app", "conf", "result", "setting"
 signature, and a task."""
 MAYBE_RESULT = "maybe result"
 """The kind of a value that a member of any object has: a result, or the value of another class's member of that name."""
+RESULT_CLASS = "class of results"
+"""The kind of a class that makes results of starts, such as `AsyncResult`."""
 IN = "in "
 """The mark in the kind of a container or a function: its contents, or its return values, have the kind that follows the
 mark."""

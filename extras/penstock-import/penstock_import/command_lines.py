@@ -10,26 +10,39 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 PARTS = frozenset({"worker", "beat", "multi"})
+OTHER_PARTS = frozenset({"call", "control", "events", "flower", "inspect", "purge", "status"})
+"""The commands of Celery that start no worker and no beat."""
 OLD_PROGRAMS = frozenset({"celeryd", "celerybeat", "celeryd-multi", "celeryd_multi"})
 """The programs of Celery 3, each of which is a command without a further word."""
 _VARIABLE = r"\$[{(]?celery\w*[)}]?|%celery\w*%"
+_OTHERS = rf"(?:{'|'.join(sorted(OTHER_PARTS))})"
+_QUESTIONS = "(?:active|active_queues|ping|registered|report|reserved|revoked|scheduled|stats)"
 COMMAND = re.compile(
     rf"""(?:(?<![\w.$-])celery\b|(?i:{_VARIABLE}))["',\s].*?\b(?:worker|beat|multi)\b.*"""
     r"""|(?<![\w.-])(?:celeryd(?:[-_]multi)?|celerybeat)["',\s]+-.*"""
     r"""|(?<=manage\.py)["',\s]+celery(?:d|beat|d_multi)\b.*"""
+    rf"""|(?<![\w.$-])celery["',\s]+(?:-A|-b|--app\b|--broker\b|--config\b).*?["',\s]{_OTHERS}\b(?![.-]).*"""
+    rf"""|(?<![\w.$-])celery["',\s]+(?:{_OTHERS}["',\s]+-|inspect["',\s]+{_QUESTIONS}\b).*"""
 )
-"""A pattern for a command that starts Celery, up to the end of its line."""
+"""A pattern for a command of Celery, up to the end of its line: one that starts something, or asks or changes workers."""
 _PROSE = re.compile(r"\s*(?:#|;|//|::|(?i:rem)\s|(?:Description|Documentation)\s*=)")
 """A pattern for the lines of a settings file, a script or a systemd unit that run nothing."""
 _ITEM = re.compile(r"""(\s*)(?:-\s+)?("[^"]*"|'[^']*'|[^\s:"'#][^\s:"']*(?::[^\s:"']+)*)\s*(,?)\s*""")
 """A pattern for a line with one item of a list, in YAML or in brackets."""
-_FOLDED = re.compile(r"""\s*(?:-\s+)?[\w-]+:\s*[>|][-+]?\s*""")
+_FOLDED = re.compile(r"""\s*(?:-\s+|(?:-\s+)?[\w-]+:\s*)[>|][-+\d]*\s*(?:#.*)?""")
+"""A pattern for the line above a text that YAML folds: the value of a key, or an item of a list."""
+_OPTION_BELOW = re.compile(r"\s+--?[A-Za-z]")
+"""A pattern for a line of a text in YAML that gives a command above it a further option."""
 _SECTION = re.compile(r"(?m)^\[[\w:.@ -]+\]\s*$")
 _KEY_OF_INI = re.compile(r"[\w.-]+\s*=")
 _GIVEN = re.compile(
     r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(\w+)\s*[:?]?=\s*["']?([^"'\n]*\bcelery\b[^"'\n]*?)["']?\s*"""
 )
 """A pattern for a line that gives a variable a text with the program."""
+_ASSIGNED = re.compile(
+    r"""\s*(?:(?:declare|export|local|readonly|set)\s+(?:-\w+\s+)*)?(\w+)\s*[+:?]?=\s*(.*)"""
+)
+"""A pattern for a line of a script that gives a variable a text."""
 _PROGRAMS = ("entrypoint", "command", "script")
 _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "entrypoint": ("command", "cmd"),
@@ -78,19 +91,42 @@ def command_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _with_values(lines: list[str]) -> list[str]:
-    """Return the lines with each variable that has the program of Celery replaced by its text."""
+    """Return the lines with each variable that has the program of Celery, or options, replaced by its text."""
     matches = [_GIVEN.fullmatch(line) for line in lines]
     values = {match[1]: match[2].strip() for match in matches if match is not None}
+    assigning = {number for number, match in enumerate(matches) if match is not None}
+    for number, name, options in _options_given(lines):
+        if name not in values or number not in assigning:
+            values[name] = f"{values.get(name, '')} {options}".strip()
+            assigning.add(number)
     if not values:
         return lines
     names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
-    pattern = re.compile(rf"\$\{{({names})\}}|\$\(({names})\)|\$({names})\b|%({names})%")
+    pattern = re.compile(rf"\$\{{({names})(?:\[[@*]\])?\}}|\$\(({names})\)|\$({names})\b|%({names})%")
     return [
         line
-        if match is not None
+        if number in assigning
         else pattern.sub(lambda part: values[next(filter(None, part.groups()))], line)
-        for line, match in zip(lines, matches, strict=True)
+        for number, line in enumerate(lines)
     ]
+
+
+def _options_given(lines: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the name and the text of each variable of a script to which it gives options, also as a list."""
+    for number, line in enumerate(lines):
+        match = _ASSIGNED.fullmatch(line)
+        if match is None:
+            continue
+        name, text = match[1], match[2].strip()
+        if text.startswith("("):
+            last = number
+            while ")" not in text and last + 1 < len(lines) and last - number < _MAX_LINES:
+                last += 1
+                text += " " + lines[last].strip()
+            text = text[1:].partition(")")[0]
+        words = re.sub(rf"""["']|\$\{{{name}(?:\[[@*]\])?\}}|\${name}\b""", " ", text).split()
+        if words and words[0].startswith("-"):
+            yield number, name, " ".join(words)
 
 
 def _continued(lines: list[str], is_ini: bool) -> Iterator[tuple[int, int]]:
@@ -106,6 +142,9 @@ def _continued(lines: list[str], is_ini: bool) -> Iterator[tuple[int, int]]:
         while number + 1 < len(lines) and (
             lines[number].rstrip().endswith(("\\", " ^"))
             or (has_key and lines[number + 1][:1] in (" ", "\t") and lines[number + 1].strip())
+            or (
+                _OPTION_BELOW.match(lines[number + 1]) and COMMAND.search(" ".join(lines[first : number + 1]))
+            )
         ):
             number += 1
         yield first, number
@@ -165,7 +204,7 @@ def _beside(lines: list[str], paired: set[int]) -> Iterator[tuple[int, list[str]
         )
         words = [*program.words, *arguments.words]
         words = words[next(number for number, word in enumerate(words) if is_program(word)) :]
-        if PARTS & set(words) or is_old(words):
+        if _has_part(words):
             paired |= set(range(program.first, program.last + 1)) | set(
                 range(arguments.first, arguments.last + 1)
             )
@@ -216,6 +255,12 @@ def is_old(words: Sequence[str]) -> bool:
 
 
 def is_command(words: Sequence[str]) -> bool:
-    """Return whether words that begin with a program of Celery start something, with at least one option."""
-    has_part = bool(PARTS & set(words)) or is_old(words)
-    return has_part and any(word.startswith("-") for word in words)
+    """Return whether words that begin with a program of Celery are a command, with at least one option or a question."""
+    has_question = (
+        list(words[1:2]) == ["inspect"] and re.fullmatch(_QUESTIONS, " ".join(words[2:3])) is not None
+    )
+    return has_question or (_has_part(words) and any(word.startswith("-") for word in words))
+
+
+def _has_part(words: Sequence[str]) -> bool:
+    return bool((PARTS | OTHER_PARTS) & set(words)) or is_old(words)

@@ -37,7 +37,12 @@ class _Defaults(ast.NodeTransformer):
         if not isinstance(value, ast.Call):
             return node
         replaced = self.visit_Call(copy.deepcopy(value))
-        return replaced if isinstance(replaced, ast.Constant) else node
+        if isinstance(replaced, ast.Constant) or not self.defaults:
+            return replaced if isinstance(replaced, ast.Constant) else node
+        try:  # as in max(5, int(getenv("PAUSE", 20)))
+            return self._constant(node, lambda plain: plain, literal(replaced, self._constants)) or node
+        except NotLiteral:
+            return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Replace `getenv("EVERY") or 30` by the value that counts where the variable is not set."""
