@@ -597,6 +597,13 @@ async def task_without_execution(scene: Scene) -> UUID:
     )
 
 
+@kind(r"Task unpaid was skipped: its condition is false: 1 > 2\.")
+async def task_skipped(scene: Scene) -> UUID:
+    return await task_of(
+        scene, "wait.skips", "unpaid", "select from execution where parent = $1 and status = 'waiting'"
+    )
+
+
 @kind(r"Task second starts when its workflow is resumed and has room for it\.")
 async def task_due(scene: Scene) -> UUID:
     scene.task = "second"
@@ -702,6 +709,11 @@ tasks:
   made: {action: noop}
   ask: {needs: [made], inquiry: {prompt: "Post 2,100 EUR?", assignee: ada, timeout: 60}}
   last: {action: wait.stays, needs: [ask]}
+"""), from_yaml("""
+workflow: wait.skips
+tasks:
+  unpaid: {action: noop, when: "{{ 1 > 2 }}"}
+  ask: {inquiry: {prompt: "Post?", timeout: 60}}
 """), from_yaml("""
 workflow: wait.middle
 tasks: {inner: {workflow: wait.asks}}
