@@ -225,6 +225,39 @@ async def test_likely_typo_in_a_limit_by_a_label_is_a_warning(
     assert ("limits.py:8: limit shop.door: by: " in said.out) == (warning is not None), said
 
 
+@pytest.mark.parametrize(
+    ("path", "warning"),
+    [
+        ("labels.custmer", "no definition gives the label 'custmer'|Did you mean 'labels.customer'?"),
+        ("labels.regoin", "Did you mean 'labels.region'? A start may still give this label."),
+        ("labels.temas", "Did you mean 'labels.teams'?"),
+        ("labels.customer", None),
+        ("labels.region", None),
+        ("labels.vip", None),
+    ],
+)
+async def test_likely_typo_in_a_batch_by_a_label_is_a_warning(
+    here: Path, path: str, warning: str | None
+) -> None:
+    (here / "batches.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from penstock import Batch, Item, Rule, Trigger, action, workflow\n"
+        "@dataclass\nclass Order:\n    customer: str\n"
+        f"@action(pack='shop', batch=Batch(9, by='{path}'), searchable=['customer'])\n"
+        "def charge(items: list[Item[Order]]) -> list[int]: ...\n"
+        "@workflow(pack='shop', run_labels={'teams': 'a'})\n"
+        "def charge_all(customer: str):\n    return charge(customer=customer)\n"
+        "Trigger('shop.paid', schema={'region': 'string'})\n"
+        "Rule('shop.a', trigger='shop.paid', action=charge, params={'customer': 'x'},"
+        " labels={'region': '{{ payload.region }}'})\n"
+    )
+    said = await penstock("lint", "batches.py")
+    assert said.code == 0, said
+    for part in (warning or "").split("|"):
+        assert part in said.out
+    assert ("action shop.charge: batch: by: " in said.out) == (warning is not None), said
+
+
 async def test_packs_and_unknown_keys_are_linted_too(here: Path) -> None:
     (here / "stock").mkdir()
     (here / "stock/pack.yaml").write_text(

@@ -144,7 +144,12 @@ def progress(
     statuses = {index: task.status for index, task in stored.items()}
     for node, task in zip(_all(graph), tasks, strict=True):
         state = stored.get(node.index)
-        if task.status == SKIPPED and task.execution is None and state is not None and state.skipped is not None:
+        if (
+            task.status == SKIPPED
+            and task.execution is None
+            and state is not None
+            and state.skipped is not None
+        ):
             task.skipped_because = skip_reason(graph, node, state.skipped, statuses)
     for task in tasks:
         if task.begun is not None and task.name in ran:

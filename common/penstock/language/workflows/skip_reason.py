@@ -37,9 +37,9 @@ def skip_reason(
     if state.by_hand:
         return BY_HAND
     arrived = state.success + state.failed + state.skipped
-    if not node.sources and node.rule is not None and not rules.about_outcomes(node.step.when):
+    if not node.sources:
         return _condition(node)
-    if arrived < len(node.sources) or not node.sources:
+    if arrived < len(node.sources):
         return None
     if state.success < node.early_success:
         return _too_few(graph, node, state)
@@ -59,20 +59,20 @@ def _condition(node: Node) -> str | None:
 
 def _too_few(graph: Graph, node: Node, state: SkippedTask) -> str:
     if not state.success:
-        routed = [source for source in node.sources if node.index in (graph[source].routes or ())]
-        if len(routed) == len(node.sources):
-            return f"{_named(graph, routed, 'or')} did not lead to it (`next`)"
+        routing = [source for source in node.sources if node.index in (graph[source].routes or ())]
+        if len(routing) == len(node.sources):
+            return f"{_named(graph, routing, 'or')} did not lead to it (`next`)"
         return f"none of the tasks before it succeeded, and it needs {node.early_success}"
     return f"only {state.success} of the tasks before it succeeded, and it needs {node.early_success}"
 
 
 def _by_outcomes(graph: Graph, node: Node, statuses: Mapping[int, str | None]) -> str:
-    routed, skipped, failed = [], [], []
+    routing, skipped, failed = [], [], []
     for source in node.sources:
         sender = graph[source]
         status = statuses.get(source)
         if sender.routes and node.index in sender.routes:
-            routed.append(source)
+            routing.append(source)
         elif status == SKIPPED:
             skipped.append(source)
         elif status != COMPLETED and not sender.step.allow_failure:
@@ -85,15 +85,13 @@ def _by_outcomes(graph: Graph, node: Node, statuses: Mapping[int, str | None]) -
         clauses.append(f"{_named(graph, failed)} did not succeed")
     if skipped:
         clauses.append(f"{_named(graph, skipped)} {'was' if len(skipped) == 1 else 'were'} skipped")
-    if not clauses and routed:
-        clauses.append(f"{_named(graph, routed, 'or')} did not lead to it (`next`)")
+    if not clauses and routing:
+        clauses.append(f"{_named(graph, routing, 'or')} did not lead to it (`next`)")
     if not clauses:
         clauses.append("a task before it did not succeed")
     if when is None:
         return "; ".join(clauses)
-    return (
-        f"{'; '.join(clauses)}. The condition of {node.name} has no rule about outcomes, so each task before it must succeed"
-    )
+    return f"{'; '.join(clauses)}. The condition of {node.name} has no rule about outcomes, so each task before it must succeed"
 
 
 def _named(graph: Graph, tasks: list[int], word: str = "and") -> str:

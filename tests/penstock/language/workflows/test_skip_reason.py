@@ -38,7 +38,11 @@ RULES: list[tuple[str, tuple[str, str], str]] = [
     ("input: {}", ("failed", "completed"), "a did not succeed"),
     ("input: {}", ("failed", "skipped"), "a did not succeed; b was skipped"),
     ("input: {}", ("timeout", "failed"), "a and b did not succeed"),
-    ("when: '{{ parameters.n > 1 }}'", ("completed", "completed"), "its condition is false: parameters.n > 1"),
+    (
+        "when: '{{ parameters.n > 1 }}'",
+        ("completed", "completed"),
+        "its condition is false: parameters.n > 1",
+    ),
     ("when: {context: n, op: '>', value: 1}", ("completed", "completed"), "its condition is false: n > 1"),
     (
         "when: '{{ parameters.n > 0 }}'",
