@@ -14,6 +14,7 @@ from penstock.language.definitions.rule import Rule
 from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.loading.collection import Definitions
 from penstock.language.loading.lint import Fault
+from penstock.language.loading.skipped_alternatives import skipped_alternatives
 from penstock.language.rules.parameter_checks import names_of
 from penstock.language.terms.options import dotted
 from penstock.language.terms.parameter_paths import LABELS, NEAR, is_label, meant_label
@@ -21,7 +22,8 @@ from penstock.language.terms.sources import Location, shown
 
 
 def likely_typos(definitions: Definitions) -> Iterator[Fault]:
-    """Yield a warning for each likely typo, at the condition, parameters or labels of a rule, or the paths of a limit."""
+    """Yield a warning for each likely typo, at the condition, parameters or labels of a rule, or the paths of a limit or a batch.
+    Also yield one for each task that is skipped although its condition has an alternative."""
     for rule in definitions.rules.values():
         trigger = definitions.triggers.get(rule.trigger or "")
         if trigger is not None:
@@ -30,6 +32,8 @@ def likely_typos(definitions: Definitions) -> Iterator[Fault]:
         yield from _of_limit(limit, definitions)
     for action in definitions.actions.values():
         yield from _of_batch(action, definitions)
+    for workflow in definitions.workflows.values():
+        yield from skipped_alternatives(workflow)
 
 
 def _of_rule(rule: Rule, schema: Mapping[str, Any]) -> Iterator[Fault]:
