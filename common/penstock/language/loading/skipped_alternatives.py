@@ -1,4 +1,4 @@
-"""Warnings for a task whose condition has an alternative for a skipped source, but that is skipped with this source.
+"""Warnings for tasks that are skipped with a source, although their condition has an alternative for its skip.
 
 `paid.when(any_of(amount <= 1000, approved == True))` seems to pay small amounts without the question `approved`. But a
 condition without a rule about outcomes also needs the success of each source, and a skipped question is not a success."""
