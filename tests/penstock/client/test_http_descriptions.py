@@ -28,7 +28,7 @@ def test_steps_of_a_function_are_objects() -> None:
 def test_field_of_a_newer_api_is_left_out() -> None:
     """An older API sends fewer fields of a task, and a newer one more."""
     answer: dict[str, Any] = {name: AT.isoformat() for name in INSTANTS}
-    task = {
+    task: dict[str, Any] = {
         "name": "ship",
         "does": "shop.ship",
         "after": [],
