@@ -75,6 +75,17 @@ async def by_colour(items: list[Item[Number]]) -> list[list[str]]:
     return [sorted({item.input.colour for item in items})] * len(items)
 
 
+@action(pack="batches", batch=Batch(10, within=PATIENT, by="labels.customer"), searchable=["colour"])
+async def by_customer(items: list[Item[Number]]) -> list[list[str]]:
+    called("by_customer", items)
+    return [sorted({item.input.colour for item in items})] * len(items)
+
+
+@workflow(pack="batches", run_labels={"customer": "bolt"})
+def of_one_customer(numbers: list[int]) -> Any:
+    return by_customer(n=each(numbers), colour="blue")
+
+
 @action(pack="batches", batch=Batch(9, within="200ms"))
 async def of_any_tenant(items: list[Item[Number]]) -> list[int]:
     called("of_any_tenant", items)
@@ -305,6 +316,23 @@ async def test_groups_are_kept_apart_and_filled_with_one_slot(house: Installatio
     ids = await house.client.start_many(by_colour, rows)
     assert await results(house, ids) == [[row["colour"]] for row in rows]
     assert sorted(sizes("by_colour")) == [10] * 8
+    await house.quiet()
+    await house.sound()
+
+
+async def test_label_groups_the_items(house: Installation) -> None:
+    """The label comes from a start, from the workflow, or is missing. The parameters of all items are alike."""
+    await begin(house, by_customer, of_one_customer, concurrency=2)
+    starts = {}
+    for n in range(30):
+        customer = [None, "acme", "zenith"][n % 3]
+        labels = {"customer": customer} if customer else {}
+        starts[await house.client.start(by_customer, {"n": n, "colour": "red"}, labels=labels)] = customer
+    run = await house.client.start(of_one_customer, {"numbers": list(range(10))})
+    await results(house, [*starts, run])
+    assert sorted(sizes("by_customer")) == [10] * 4
+    for call in CALLS["by_customer"]:
+        assert len({starts.get(id, "bolt") for id in call}) == 1
     await house.quiet()
     await house.sound()
 

@@ -69,6 +69,8 @@ class ActionVersions:
         """The definition ids of the versions that this worker can run."""
         self.batching: list[int] = []
         """The definition ids of those that take batches."""
+        self.by_labels: list[int] = []
+        """The definition ids of those that group their batches by labels."""
 
     @property
     def lacking(self) -> list[int]:
@@ -94,7 +96,9 @@ class ActionVersions:
             else:
                 self._found[definition] = version_of(action, body)
         self.known = sorted(self._found)
-        self.batching = [definition for definition in self.known if self._found[definition].batch is not None]
+        batches = {definition: self._found[definition].batch for definition in self.known}
+        self.batching = [definition for definition, batch in batches.items() if batch is not None]
+        self.by_labels = [definition for definition, batch in batches.items() if batch and batch.by_labels]
 
     def _has_labels(self, body: Mapping[str, Any]) -> bool:
         return labels.carries_all(body.get("labels") or {}, self._labels)

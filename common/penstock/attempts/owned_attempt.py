@@ -55,6 +55,8 @@ class OwnedAttempt:
     """The stored secrets that the action's options name, by the names that its templates use."""
     token: str | None = None
     """The attempt's token for the API, or None."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels of the execution, if its action groups batches by a label; otherwise empty."""
     effects: list[NewEffect] = field(default_factory=list)
     """The transactional requests of the attempt in order."""
 
@@ -105,6 +107,7 @@ def owned_attempt(
         of_route=of_route,
         refers=KEY in params or stored_references.KEY in attempt.params or sealed_marks.KEY in params,
         secrets=_hidden(version.parameters.secrets_of(params)),
+        labels=attempt.labels,
         traced=traced(attempt.trace, event, worker, tells=not is_encrypted),
     )
 

@@ -64,7 +64,7 @@ def new(
         for kind in KINDS:
             _write(folder / "schemas" / file_name(kind), shipped(kind))
     out.print(f"{folder} is created. Next commands:", highlight=False)
-    lines = {f"cd {folder}": "", "pip install pytest": "once", "python -m pytest": "it is tested"}
+    lines = {f"cd {folder}": "", "pip install pytest": "once", "python -m pytest": "run its tests"}
     if find_spec("pytest") is not None:
         del lines["pip install pytest"]
     lines[f"penstock dev -m {source}"] = "run the project. README.md lists the next commands"

@@ -11,6 +11,9 @@ from penstock.cli.output import out, span, table, text
 if TYPE_CHECKING:
     from penstock.language.workflows.progress import TaskProgress
 
+MAX_REASONS = 10
+"""The maximum number of skipped tasks of which the reason is printed."""
+
 
 def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     table(
@@ -30,6 +33,11 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
             for branch, task in _branches(tasks, "")
         ],
     )
+    reasons = [(task.name, task.skipped_because) for _, task in _branches(tasks, "") if task.skipped_because]
+    for name, reason in reasons[:MAX_REASONS]:
+        out.print(f"[dim]{text(name)} was skipped:[/dim] {text(reason)}")
+    if len(reasons) > MAX_REASONS:
+        out.print(f"[dim]{len(reasons) - MAX_REASONS} more tasks were skipped[/dim]")
     path = [task for task in tasks if task.critical]
     if path:
         last_begun = path[-1].begun or started

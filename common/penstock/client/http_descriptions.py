@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -54,11 +55,19 @@ def described_execution(execution: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_TASK_FIELDS = frozenset(field.name for field in dataclasses.fields(TaskProgress)) - {
+    "begun",
+    "ended",
+    "inside",
+}
+
+
 def _task(node: dict[str, Any]) -> TaskProgress:
-    fields = {name: value for name, value in node.items() if name != "tasks"}
-    began, finished = _instant(fields.pop("begun")), _instant(fields.pop("ended"))
+    # An API of a newer version may send more fields.
+    known_fields = {name: value for name, value in node.items() if name in _TASK_FIELDS}
+    began, finished = _instant(node["begun"]), _instant(node["ended"])
     inside = [_task(task) for task in node["tasks"]]
-    return TaskProgress(**fields, begun=began, ended=finished, inside=inside)
+    return TaskProgress(**known_fields, begun=began, ended=finished, inside=inside)
 
 
 def _instant(value: str | None) -> datetime | None:

@@ -18,7 +18,7 @@ from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, TIMEO
 from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
 from penstock.language.schemas.question_schema import with_checked_question
-from penstock.language.terms.parameter_paths import value_at
+from penstock.language.terms.parameter_paths import key_values
 from penstock.operate.outside import OUTCOMES, Report, ending_of_report, no_outside_wait, outside_error, over
 from penstock.run.outcomes import Outcome
 from penstock.run.progress import STREAM, Progress
@@ -102,7 +102,8 @@ class ActionExecution(Execution):
         except InvalidInput as error:
             self._report(Outcome.raised(error, retryable=False))
             return
-        values = [value_at(self.call.parameters, path) for path in batch.by]
+        labels = self.labels if batch.by_labels else {}
+        values = key_values(self.call.parameters, labels, batch.by)
         key = (batch.size, self.call.ref, orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
         waiting = WaitingItem(run, partial(self._report_in_time, fake), lambda: self.ended)
         self.world.batches.join(key, waiting)

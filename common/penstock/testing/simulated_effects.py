@@ -118,7 +118,7 @@ class Effects:
             error = match.error
             if match.matched and error is None:
                 try:
-                    started.append(self.start(rule.action, match.params))
+                    started.append(self.start(rule.action, match.params, labels=match.labels))
                 except (InvalidInput, NotFound) as refusal:
                     error = f"{type(refusal).__name__}: {refusal.message}"
             if error is not None:
@@ -147,13 +147,20 @@ class Effects:
 
     # -- executions --------------------------------------------------------------------------------------------------
 
-    def start(self, target: Any, parameters: Mapping[str, Any], *, begins: bool = True) -> Execution:
+    def start(
+        self,
+        target: Any,
+        parameters: Mapping[str, Any],
+        *,
+        begins: bool = True,
+        labels: Mapping[str, str] | None = None,
+    ) -> Execution:
         """Return a new execution of an action or workflow, which begins soon, unless `begins` is False. Raises NotFound
         if the simulation does not know the target, and InvalidInput if the parameters do not fit its schema."""
         world = self._world
         ref = world.ref_of(target)
         checked = self._parameters(ref, parameters)
-        execution = world.execution_of(world, Call(ref, checked, ref.rpartition(".")[2]))
+        execution = world.execution_of(world, Call(ref, checked, ref.rpartition(".")[2], labels=labels or {}))
         if begins:
             world.soon(execution.begin)
         for listener in world.on_start:
@@ -166,7 +173,9 @@ class Effects:
         execution = self._burst(request, parameters, options) if options else None
         if execution is None:
             delay = self._delay(request)
-            execution = self.start(request.ref, parameters, begins=not delay and options is None)
+            execution = self.start(
+                request.ref, parameters, begins=not delay and options is None, labels=request.labels
+            )
             if options is not None:
                 self._open_burst(request, execution, options)
             elif delay:

@@ -17,6 +17,7 @@ from penstock.errors import Conflict, NotAllowed
 from penstock.language.definitions.action import Action
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
 from penstock.language.schemas.question_schema import checked_answer
+from penstock.language.terms.run_labels import searchable_labels
 from penstock.operate.outside import Report
 from penstock.run.outgoing import Outgoing, Request
 from penstock.run.sent_signal import SentSignal
@@ -39,7 +40,8 @@ MOST_TIMERS = 100_000
 
 @dataclass(slots=True)
 class Call:
-    """The call of an action. `options` are the task's options for retries, timeouts and lost workers."""
+    """The call of an action. `options` are the task's options for retries, timeouts and lost workers. `labels` are those of
+    the start or of the rule."""
 
     ref: str
     parameters: dict[str, Any]
@@ -48,6 +50,7 @@ class Call:
     task: str | None = None
     item: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,20 @@ class Execution(ABC):
     @property
     def root(self) -> Execution:
         return self.call.parent.root if self.call.parent else self
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the labels: those of its parent, of its definition, of its searchable parameters and of its start. Of two with
+        the same key, the later counts."""
+        definitions, ref = self.world.known, self.call.ref
+        action = definitions.actions.get(ref)
+        choices = action.choices if action is not None else definitions.workflows.get(ref)
+        labels = dict(self.call.parent.labels) if self.call.parent else {}
+        if choices is not None:
+            labels |= choices.run_labels
+            labels |= searchable_labels(choices.searchable, self.call.parameters)
+        labels |= self.call.labels
+        return labels
 
     @property
     def depth(self) -> int:

@@ -165,6 +165,10 @@ class Task(Answer):
         default=False,
         description="True: it continues when a hold is released. Its status does not change with the hold.",
     )
+    skipped_because: str | None = Field(
+        default=None,
+        description="The reason why it was skipped without an execution; null: it was not, or the reason is not known.",
+    )
     tasks: list[Task] = Field(description="The tasks of the workflow that it runs. Empty: it runs none.")
 
 

@@ -4,7 +4,7 @@ the inbox."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
@@ -105,9 +105,9 @@ class Claims:
 
     async def claim_in(self, tx: Transaction, id: UUID, queue: str, ids: Sequence[UUID]) -> Claimed:
         """Claim these executions under the claim id `id`, in the transaction that has scheduled them. They belong to
-        this worker once it has committed. Executions of a version that the worker would have to look up are not
-        claimed."""
-        claimant = self.claimant(id, len(ids), queue)
+        this worker once it has committed. Executions of a version that the worker would have to look up, or with
+        batches by labels, are not claimed."""
+        claimant = self.claimant_in_place(id, len(ids), queue)
         return self.claimed(id, queue, await attempts.claim(tx, claimant, queue, ids, len(ids)))
 
     async def find(self, id: UUID) -> tuple[str, Claimed] | None:
@@ -183,7 +183,19 @@ class Claims:
             name = executor_name(versions[definition].action, of_route)
             if name in full:
                 limited.append(self._limited_batch(definition, queue, full[name]))
-        return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
+        return Claimant(
+            self._worker.id, claim, versions.known, versions.lacking, limited, bool(versions.by_labels)
+        )
+
+    def claimant_in_place(self, claim: UUID, limit: int, queue: str) -> Claimant:
+        """Return the claimant of a claim that commits together with other work. It does not know the definitions with
+        batches by labels, since such a claim does not return labels. These batches wait for further executions anyway."""
+        claimant = self.claimant(claim, limit, queue)
+        by_labels = set(self._versions.by_labels)
+        if not by_labels:
+            return claimant
+        definitions = [definition for definition in claimant.known if definition not in by_labels]
+        return replace(claimant, known=definitions, reads_labels=False)
 
     def _filler(self, claim: UUID, queue: str) -> Claimant:
         """Return the claimant of attempts for batches. It neither knows nor lacks the other definitions of this worker,
@@ -191,7 +203,8 @@ class Claims:
         room = self._fillable(queue)
         places = self._places(queue)
         limited = [self._limited_batch(definition, queue, places[definition]) for definition in room]
-        return Claimant(self._worker.id, claim, list(room), self._versions.lacking, limited)
+        by_labels = not room.keys().isdisjoint(self._versions.by_labels)
+        return Claimant(self._worker.id, claim, list(room), self._versions.lacking, limited, by_labels)
 
     def _fillable(self, queue: str) -> dict[int, int]:
         """Return, by definition, the number of attempts that the batches of this worker can take."""

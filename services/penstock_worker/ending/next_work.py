@@ -136,7 +136,7 @@ class Taking:
         queues if this worker is stopping, or if its queues have different task executors."""
         work = self.work
         queues = [] if work.stopping.is_set() or not work.claims.alike(work.queues) else sorted(work.queues)
-        return work.claims.claimant(self.id, ends, queues[0] if queues else ""), queues
+        return work.claims.claimant_in_place(self.id, ends, queues[0] if queues else ""), queues
 
     def got(self, finished: Finished) -> None:
         """Note what was claimed."""

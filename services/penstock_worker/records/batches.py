@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 
 from penstock.attempts.owned_attempt import OwnedAttempt
-from penstock.language.terms.parameter_paths import value_at
+from penstock.language.terms.parameter_paths import key_values
 from penstock.run.run import Run, executor_name
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots
@@ -194,10 +194,10 @@ class Batches:
 
 def _key(owned: OwnedAttempt) -> Hashable:
     """Return the properties that the attempts of one batch have in common: the action, the tenant, the grouping
-    parameters, the timeout and the task executor."""
+    parameters and labels, the timeout and the task executor."""
     options = owned.version.batch
     assert options is not None
-    values = [value_at(owned.params, path) for path in options.by]
+    values = key_values(owned.params, owned.labels, options.by)
     return (
         owned.event.action,
         owned.event.namespace.partition("::")[0],

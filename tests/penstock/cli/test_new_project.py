@@ -225,6 +225,74 @@ async def test_likely_typo_in_a_limit_by_a_label_is_a_warning(
     assert ("limits.py:8: limit shop.door: by: " in said.out) == (warning is not None), said
 
 
+@pytest.mark.parametrize(
+    ("path", "warning"),
+    [
+        ("labels.custmer", "no definition gives the label 'custmer'|Did you mean 'labels.customer'?"),
+        ("labels.regoin", "Did you mean 'labels.region'? A start may still give this label."),
+        ("labels.temas", "Did you mean 'labels.teams'?"),
+        ("labels.customer", None),
+        ("labels.region", None),
+        ("labels.vip", None),
+    ],
+)
+async def test_likely_typo_in_a_batch_by_a_label_is_a_warning(
+    here: Path, path: str, warning: str | None
+) -> None:
+    (here / "batches.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from penstock import Batch, Item, Rule, Trigger, action, workflow\n"
+        "@dataclass\nclass Order:\n    customer: str\n"
+        f"@action(pack='shop', batch=Batch(9, by='{path}'), searchable=['customer'])\n"
+        "def charge(items: list[Item[Order]]) -> list[int]: ...\n"
+        "@workflow(pack='shop', run_labels={'teams': 'a'})\n"
+        "def charge_all(customer: str):\n    return charge(customer=customer)\n"
+        "Trigger('shop.paid', schema={'region': 'string'})\n"
+        "Rule('shop.a', trigger='shop.paid', action=charge, params={'customer': 'x'},"
+        " labels={'region': '{{ payload.region }}'})\n"
+    )
+    said = await penstock("lint", "batches.py")
+    assert said.code == 0, said
+    for part in (warning or "").split("|"):
+        assert part in said.out
+    assert ("action shop.charge: batch: by: " in said.out) == (warning is not None), said
+
+
+@pytest.mark.parametrize(
+    ("condition", "warns"),
+    [
+        ("any_of(amount <= 2000, yes == True)", True),
+        ("all_of(amount > 0, any_of(amount <= 2000, yes == True))", True),
+        ("'{{ parameters.amount <= 2000 or tasks.ask.result }}'", True),
+        ("all_of(success(checked), any_of(amount <= 2000, yes == True))", False),
+        ("yes == True", False),
+        ("any_of(yes == True, yes == 'later')", False),
+        ("any_of(amount <= 2000, checked == 1)", False),
+    ],
+)
+async def test_task_that_is_skipped_with_its_question_is_a_warning(
+    here: Path, condition: str, warns: bool
+) -> None:
+    """The first condition was written by a reader of the page about approvals: no small invoice was ever booked."""
+    (here / "books.py").write_text(
+        "from penstock import Pack, action, all_of, any_of, inquiry, success, workflow\n"
+        "pack = Pack('books')\n"
+        "@action\nasync def check(amount: float) -> int: ...\n"
+        "@action\nasync def book(amount: float) -> int: ...\n"
+        "@workflow\ndef process(amount: float):\n"
+        "    checked = check(amount=amount)\n"
+        "    yes = inquiry('Book?', schema={'type': 'boolean'}, name='ask').after(checked).when(amount > 2000)\n"
+        f"    return book(amount=amount).after(checked, yes).when({condition})\n"
+    )
+    said = await penstock("lint", "books.py")
+    assert said.code == 0, said
+    warning = (
+        "workflow books.process: task book is skipped whenever ask is skipped, also if its condition is true"
+    )
+    assert (warning in said.out) == warns, said
+    assert ("all_of(success(...), any_of(...))" in said.out) == warns
+
+
 async def test_packs_and_unknown_keys_are_linted_too(here: Path) -> None:
     (here / "stock").mkdir()
     (here / "stock/pack.yaml").write_text(

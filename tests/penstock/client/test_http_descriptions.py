@@ -23,3 +23,28 @@ def test_steps_of_a_function_are_objects() -> None:
     [step] = described_execution(answer)["steps"]
     assert isinstance(step, Step)
     assert (step.at, step.wait) == (AT, StepWait(AT, None, "the signal paid"))
+
+
+def test_field_of_a_newer_api_is_left_out() -> None:
+    """An older API sends fewer fields of a task, and a newer one more."""
+    answer: dict[str, Any] = {name: AT.isoformat() for name in INSTANTS}
+    task: dict[str, Any] = {
+        "name": "ship",
+        "does": "shop.ship",
+        "after": [],
+        "status": "skipped",
+        "begun": None,
+        "ended": None,
+    }
+    answer |= {"attempts": [], "told": [], "item": None, "steps": [], "tasks": [{**task, "tasks": []}]}
+    [older] = described_execution(answer)["tasks"]
+    assert (older.name, older.skipped_because) == ("ship", None)
+    newer = {
+        **task,
+        "skipped_because": "charge did not succeed",
+        "of_the_next_version": 1,
+        "tasks": [answer["tasks"][0]],
+    }
+    [outer] = described_execution({**answer, "tasks": [newer]})["tasks"]
+    assert outer.skipped_because == "charge did not succeed"
+    assert [inner.name for inner in outer.inside] == ["ship"]

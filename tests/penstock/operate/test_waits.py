@@ -530,6 +530,15 @@ async def stopping(scene: Scene) -> UUID:
     return id
 
 
+@kind(r"Task last does not start: its workflow is being stopped \(asked by ada\)\.")
+async def task_of_a_stopping_run(scene: Scene) -> UUID:
+    scene.task = "last"
+    id = await scene.run("wait.stops", "select from execution where parent = $1 and status = 'running'")
+    await scene.house.client.cancel(id, reason="asked by ada")
+    await scene.house.until("select from workflow where execution_id = $1 and stop_status is not null", id)
+    return id
+
+
 async def begun_by_hand(scene: Scene) -> UUID:
     """A run of a workflow of which none of its tasks runs, and no executor lives."""
     await scene.house.apply(*DEFINITIONS)
@@ -594,6 +603,13 @@ async def task_never_began(scene: Scene) -> UUID:
 async def task_without_execution(scene: Scene) -> UUID:
     return await task_of(
         scene, "wait.asks", "made", "select from execution where parent = $1 and status = 'waiting'"
+    )
+
+
+@kind(r"Task unpaid was skipped: its condition is false: 1 > 2\.")
+async def task_skipped(scene: Scene) -> UUID:
+    return await task_of(
+        scene, "wait.skips", "unpaid", "select from execution where parent = $1 and status = 'waiting'"
     )
 
 
@@ -703,6 +719,11 @@ tasks:
   ask: {needs: [made], inquiry: {prompt: "Post 2,100 EUR?", assignee: ada, timeout: 60}}
   last: {action: wait.stays, needs: [ask]}
 """), from_yaml("""
+workflow: wait.skips
+tasks:
+  unpaid: {action: noop, when: "{{ 1 > 2 }}"}
+  ask: {inquiry: {prompt: "Post?", timeout: 60}}
+"""), from_yaml("""
 workflow: wait.middle
 tasks: {inner: {workflow: wait.asks}}
 """), from_yaml("""
@@ -720,6 +741,9 @@ tasks: {a: {action: wait.alone}, b: {action: wait.alone}}
 """), from_yaml("""
 workflow: wait.stays_on
 tasks: {stays: {action: wait.stays}}
+"""), from_yaml("""
+workflow: wait.stops
+tasks: {stays: {action: wait.stays}, last: {action: noop, needs: [stays]}}
 """), from_yaml("""
 workflow: wait.wide
 tasks: {first: {workflow: wait.stays_on}, second: {workflow: wait.asks}}

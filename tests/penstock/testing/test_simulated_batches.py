@@ -98,3 +98,32 @@ def test_lost_worker_runs_the_item_again(simulation: Simulation) -> None:
     simulation.lose_worker(embed, when="after")
     assert simulation.run(embed, text="a").result == 1
     assert calls == [["a"], ["a"]]
+
+
+@action(pack="ai", batch=Batch(9, by="labels.customer"), searchable=["model"])
+async def sort(items: list[Item[Text]]) -> list[int]:
+    calls.append([item.input.text for item in items])
+    return [len(items)] * len(items)
+
+
+@workflow(pack="ai", run_labels={"customer": "acme"})
+def sort_all(texts: list[str]) -> Any:
+    return sort(text=each(texts))
+
+
+def test_items_with_different_labels_are_apart() -> None:
+    calls.clear()
+    to_sort = Trigger("ai.to_sort", schema={"text": "string"})
+    by_rule = Rule(
+        "ai.sort_asked",
+        trigger=to_sort,
+        action=sort,
+        params={"text": "{{ payload.text }}"},
+        labels={"customer": "{{ payload.text }}"},
+    )
+    simulation = Simulation(sort, sort_all, to_sort, by_rule)
+    assert simulation.start(sort_all, texts=["a", "b"]).result == [2, 2]
+    simulation.publish(to_sort, {"text": "acme"})
+    simulation.publish(to_sort, {"text": "bolt"})
+    simulation.start(sort, text="c")
+    assert calls == [["a", "b"], ["acme"], ["bolt"], ["c"]]

@@ -172,6 +172,7 @@ RULES = (
     ),
 )
 EMPTY = Trigger("depot.empty", schema={"type": "object", "properties": {"pin": {"type": "string"}}})
+UNUSED = Trigger("depot.unused", schema={"type": "object", "properties": {"order": {"type": "integer"}}})
 PAIR = Rule(
     "depot.pair",
     action=check,
@@ -200,6 +201,7 @@ ALL = (
     pack_up,
     placed,
     EMPTY,
+    UNUSED,
     TRUCK,
     TOUR,
     *RULES,

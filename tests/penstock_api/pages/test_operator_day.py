@@ -302,6 +302,51 @@ async def test_graph_fits_zooms_and_says_that_it_scrolls(page: Page, site: Site)
     assert float(await graph.get_attribute("width") or 0) == fitting
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_skipped_task_has_its_reason_in_the_timeline(page: Page, site: Site, width: int) -> None:
+    await page.set_viewport_size({"width": width, "height": 844})
+    await page.goto(f"{site.address}/executions/{site.ids['good']}")
+    row = page.locator(".g-row", has_text="again")
+    await expect(row.locator(".g-note")).to_have_text("drive did not lead to it (`next`)")
+    box = await row.locator(".g-note").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= width
+
+
+async def test_rule_leads_to_its_matches(page: Page, site: Site) -> None:
+    await go(page, "Rules")
+    await page.get_by_role("link", name="depot.any", exact=True).click()
+    await page.get_by_role("link", name="Matches", exact=True).click()
+    await expect(page.get_by_label("Rule", exact=True)).to_have_value("depot.any")
+    rules = await page.locator("#rows tbody tr td:first-child").all_inner_texts()
+    assert rules
+    assert {rule.strip() for rule in rules} == {"depot.any"}
+
+
+async def test_event_without_a_rule_leads_to_the_form_of_one(page: Page, site: Site) -> None:
+    event = await site.house.client.publish("depot.unused", {"order": 5})
+    await page.goto(f"{site.address}/events/{event}")
+    await page.get_by_role("link", name="Write a rule", exact=True).click()
+    await expect(page.get_by_label("Trigger", exact=True)).to_have_value("depot.unused")
+
+
+async def test_buttons_of_the_filter_stand_side_by_side(page: Page, site: Site) -> None:
+    await page.goto(f"{site.address}/executions?paused=true")
+    show = await page.get_by_role("button", name="Show", exact=True).bounding_box()
+    clear = await page.locator(".filter").get_by_role("link", name="Clear the filter").bounding_box()
+    assert show is not None
+    assert clear is not None
+    assert show["y"] == clear["y"]
+    paused = page.locator(".chips label", has_text="only paused")
+    assert await paused.evaluate("label => parseFloat(getComputedStyle(label).columnGap)") > 0
+
+
+async def test_worker_in_a_history_leads_to_the_workers(page: Page, site: Site) -> None:
+    await page.goto(f"{site.address}/executions/{site.ids['failed']}")
+    await page.locator(".moves a", has_text="worker ").first.click()
+    await page.wait_for_url("**/workers")
+
+
 async def test_figures_of_the_overview_are_those_of_the_rows(page: Page, site: Site) -> None:
     [ends] = await site.house.rows(
         "select count(*) filter (where new = any($1)) as ended,"

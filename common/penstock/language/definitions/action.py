@@ -27,7 +27,7 @@ from penstock.language.terms.action_ref import ActionRef, named
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.executor_names import BATCHING
 from penstock.language.terms.options import Items, Wrong, did_you_mean, read_options
-from penstock.language.terms.parameter_paths import is_label
+from penstock.language.terms.parameter_paths import is_label, meant_label
 from penstock.language.terms.routing import RoutingRule
 from penstock.language.terms.run_labels import RunLabels
 from penstock.language.terms.sources import Source
@@ -318,15 +318,8 @@ def _check_batch(
             "Write executor: async, thread or process, or leave batch out.",
         )
     properties = schema.get("properties", {})
-    for path in batch.by:
-        if is_label(path) and "labels" not in properties:
-            raise at.wrong(
-                f"action {ref}: batch: by names a label: {path}",
-                "Batches are grouped by parameters, since a worker does not get the labels. Name the parameter that the label "
-                "comes from, or add one.",
-            )
     for path in batch.by if schema.get("additionalProperties") is False else ():
-        if path.partition(".")[0] not in properties:
-            raise at.wrong(
-                f"action {ref}: batch: by names no parameter: {path}", did_you_mean(path, properties)
-            )
+        if not is_label(path) and path.partition(".")[0] not in properties:
+            label = meant_label(path)
+            hint = f"Did you mean {label!r}?" if label else did_you_mean(path, properties)
+            raise at.wrong(f"action {ref}: batch: by names no parameter: {path}", hint)

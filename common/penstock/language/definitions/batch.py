@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from penstock.language.terms.durations import Duration
 from penstock.language.terms.options import Options, Wrong
-from penstock.language.terms.parameter_paths import Paths
+from penstock.language.terms.parameter_paths import KeyPaths, is_label
 
 LARGEST_BATCH = 1000
 LONGEST_WAIT_S = 60
@@ -31,8 +31,9 @@ class Batch(Options):
     within: Duration = 0.1
     """The maximum wait for further items after the claim of the first item, at most 60 s. With 0 the function gets the items
     that the worker claims at once."""
-    by: Paths = ()
-    """Paths of parameters. Items with different values of them never share a call. Tenants never do."""
+    by: KeyPaths = ()
+    """Paths of parameters, such as `order.customer`, and labels, such as `labels.customer`. Items with different values of
+    them never share a call, and a missing value counts as a value. Tenants never share a call."""
 
     if TYPE_CHECKING:
 
@@ -47,6 +48,11 @@ class Batch(Options):
                 "Write within='200ms'. A worker holds the items during this time, so use a schedule for longer waits.",
             )
         return within
+
+    @property
+    def by_labels(self) -> bool:
+        """Return whether the items are grouped by a label, which is not among the parameters."""
+        return any(map(is_label, self.by))
 
     def numbers(self) -> dict[str, object]:
         """Return the options with their defaults, as executors read them."""

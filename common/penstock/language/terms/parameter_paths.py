@@ -1,4 +1,4 @@
-"""Paths of parameters and labels, by which limits and breakers are grouped."""
+"""Paths of parameters and labels, by which limits, breakers and batches are grouped."""
 
 from __future__ import annotations
 
@@ -18,15 +18,6 @@ NEAR = 0.8
 """The similarity of two names, from 0 to 1, above which one may be a typo: `lables` and `labels` have 0.83."""
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _LABEL = re.compile(rf"labels\.{KEY}")
-
-
-def _paths(value: object) -> object:
-    several = _several(value)
-    for path in several:
-        if not isinstance(path, str) or not _PATH.fullmatch(path):
-            hint = "Write the path of a parameter, such as 'customer' or 'order.customer.id'."
-            raise Wrong(f"is not a path of a parameter: {path!r}", hint)
-    return _each_once(several)
 
 
 def _key_paths(value: object) -> object:
@@ -54,8 +45,6 @@ def _each_once(several: Sequence[object]) -> object:
     return tuple(several)
 
 
-Paths = Annotated[Items[str], BeforeValidator(_paths)]
-"""A pydantic type: one path of a parameter, or several."""
 KeyPaths = Annotated[Items[str], BeforeValidator(_key_paths)]
 """A pydantic type: one path of a parameter or a label, or several."""
 
@@ -81,3 +70,11 @@ def value_at(parameters: Mapping[str, Any], path: str) -> Any:
             return None
         value = value.get(name)
     return value
+
+
+def key_values(parameters: Mapping[str, Any], labels: Mapping[str, str], paths: Sequence[str]) -> list[Any]:
+    """Return the values at paths of parameters and labels. A missing value is None."""
+    return [
+        labels.get(path.removeprefix(LABELS)) if is_label(path) else value_at(parameters, path)
+        for path in paths
+    ]

@@ -57,6 +57,15 @@ def label_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def searchable_labels(names: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Return the labels of searchable parameters. A value that is not a text, a number or a
+    boolean has none, and neither has a text that is too long."""
+    texts = {name: label_text(parameters.get(name)) for name in names}
+    return {
+        name: text for name, text in texts.items() if isinstance(text, str) and 1 <= len(text) <= MAX_VALUE
+    }
+
+
 def parse_label_words(words: Sequence[str]) -> dict[str, str]:
     """Parse `key=value` words. Raises Wrong if a word has another form, or a key has two values."""
     labels: dict[str, str] = {}

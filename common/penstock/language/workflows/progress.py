@@ -13,6 +13,7 @@ from pydantic import Field
 from penstock.language.moves import COMPLETED, FINAL, RUNNING, SKIPPED
 from penstock.language.workflows.critical_path import Span, critical_path
 from penstock.language.workflows.graph import Graph, Node
+from penstock.language.workflows.skip_reason import SkippedTask, skip_reason
 
 NOT_STARTED = "not started"
 PAUSED = "paused"
@@ -24,12 +25,14 @@ HELD = "held"
 @dataclass(slots=True)
 class StoredTask:
     """The stored state of a task of a run. `status` is None while it is pending. `has_own_result`: the executor
-    itself set its result. `items` is the number of items of a fan-out. `started_items` of them were started."""
+    itself set its result. `items` is the number of items of a fan-out. `started_items` of them were started. `skipped` is the
+    state of a skipped task."""
 
     status: str | None
     has_own_result: bool
     items: int | None
     started_items: int
+    skipped: SkippedTask | None = None
 
 
 @dataclass(slots=True)
@@ -85,6 +88,8 @@ class TaskProgress:
 
     `paused`: a workflow has to be resumed before the task continues. `held`: a hold has to be released first. The status is
     that of the executions in both cases, and `shown_status` is `paused` or `held`.
+
+    `skipped_because` is the reason why the task was skipped without an execution. None: it was not, or the reason is not known.
     """
 
     name: str
@@ -103,6 +108,7 @@ class TaskProgress:
     critical: bool = False
     paused: bool = False
     held: bool = False
+    skipped_because: str | None = None
     inside: list[TaskProgress] = field(default_factory=list)
 
     @property
@@ -135,6 +141,16 @@ def progress(
         _task(graph, node, stored.get(node.index), by_task.get(node.name, []), paused, is_rerun)
         for node in _all(graph)
     ]
+    statuses = {index: task.status for index, task in stored.items()}
+    for node, task in zip(_all(graph), tasks, strict=True):
+        state = stored.get(node.index)
+        if (
+            task.status == SKIPPED
+            and task.execution is None
+            and state is not None
+            and state.skipped is not None
+        ):
+            task.skipped_because = skip_reason(graph, node, state.skipped, statuses)
     for task in tasks:
         if task.begun is not None and task.name in ran:
             task.ran = ran[task.name]

@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import NotFound
-from penstock.language.moves import FAILED, FINAL
+from penstock.language.moves import FAILED, FINAL, SKIPPED
 from penstock.language.moves.workflows import STOPPING
 from penstock.operate import wait_clauses
 from penstock.operate.why import presence
@@ -23,11 +23,11 @@ from penstock.store.executions import executions, inquiries, listed_waits
 from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
 from penstock.store.session.database import Session
-from penstock.store.workflows import open_tasks
+from penstock.store.workflows import open_tasks, workflow_runs
 from penstock.store.workflows.open_tasks import OpenTask, WorkflowHead
 
 if TYPE_CHECKING:
-    from penstock.language.workflows.graph import Graph
+    from penstock.language.workflows.graph import Graph, Node
 
 NOT_BEGUN = "not begun"
 DUE = "due"
@@ -181,6 +181,8 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
     node = graph[graph.index[task]]
     own = statuses.get(task, NOT_BEGUN)
     facts: dict[str, Any] = {"task": task, "task_status": own}
+    if own == SKIPPED and (reason := await _skip_reason(session, row, graph, node)):
+        return why_of(row, "ended", f"task {task} was skipped: {reason}", **facts, skipped_because=reason)
     if own in FINAL:
         return why_of(row, "ended", f"task {task} has ended as {own}, without an execution", **facts)
     if row.finished_at is not None:
@@ -213,6 +215,16 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
     suffix = f" and {len(waits_for) - 5} more" if len(waits_for) > 5 else ""
     clause = f"task {task} waits for {count(len(waits_for), 'task')} of its workflow: {listed}{suffix}"
     return why_of(row, "dependency", clause, **facts)
+
+
+async def _skip_reason(session: Session, row: Execution, graph: Graph, node: Node) -> str | None:
+    """Return the reason why a task was skipped; None if it is not known."""
+    from penstock.language.workflows.skip_reason import skip_reason
+
+    stored = await workflow_runs.tasks(session, row.id)
+    state = stored[node.index].skipped
+    statuses = {index: task.status for index, task in stored.items()}
+    return None if state is None else skip_reason(graph, node, state, statuses)
 
 
 async def _statuses(session: Session, row: Execution, index: Mapping[str, int]) -> dict[str, str]:

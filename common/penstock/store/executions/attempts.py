@@ -6,10 +6,12 @@ owns by then changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
+
+import orjson
 
 from penstock.language.policies.after_attempt import Ending
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT
@@ -38,6 +40,8 @@ class ClaimedAttempt:
     root: UUID | None
     task: str | None
     trace: str | None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels of the execution, if the claim asked for them (`Claimant.reads_labels`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Claimant:
     known: Sequence[int]
     lacking: Sequence[int]
     limited: Sequence[tuple[int, str, int]] = ()
+    reads_labels: bool = False
+    """Return the labels of the claimed executions in the same statement: an error in a second one would lose the claim."""
 
 
 @dataclass(slots=True)
@@ -65,10 +71,16 @@ class ClaimAnswer:
     parked: bool = False
 
 
+LABELS = """
+(select jsonb_object_agg(x.id, x.labels)::text from (
+    select l.execution_id as id, jsonb_object_agg(l.key, l.value) as labels
+    from label l where l.execution_id in (select a.execution_id from unnest(claimed) a) group by 1) x) as labels
+"""
 CLAIM = """
 select claimed, unknown, messages, parked
 from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[], $8::executor_room[])
 """
+CLAIM_WITH_LABELS = CLAIM.replace("\nfrom ", f", {LABELS}\nfrom ", 1)
 
 
 async def claim(
@@ -76,8 +88,9 @@ async def claim(
 ) -> ClaimAnswer:
     """Claim at most `most` of `ids` that are scheduled on `queue`. A session commits it by itself, in one round
     trip."""
+    statement = CLAIM_WITH_LABELS if who.reads_labels else CLAIM
     [row] = await session.fetch(
-        CLAIM, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
+        statement, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
     )
     return claim_answer(*row)
 
@@ -86,13 +99,15 @@ CLAIM_PARKED = """
 select claimed, unknown, messages, waits
 from claim_parked($1, $2, $3, $4, $5::integer[], $6::integer[], $7::executor_room[])
 """
+CLAIM_PARKED_WITH_LABELS = CLAIM_PARKED.replace("\nfrom ", f", {LABELS}\nfrom ", 1)
 
 
 async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -> ClaimAnswer:
     """Claim at most `most` executions that are parked on `queue`, oldest first. Commits by itself, in one round
     trip."""
+    statement = CLAIM_PARKED_WITH_LABELS if who.reads_labels else CLAIM_PARKED
     [row] = await session.fetch(
-        CLAIM_PARKED, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
+        statement, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
     )
     return claim_answer(*row)
 
@@ -109,11 +124,13 @@ join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 
 join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
 where c.id = $1
 """
+CLAIMED_WITH_LABELS = f"select claimed, {LABELS} from ({CLAIMED}) c"
 
 
 async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
     """Return the attempts of a claim that its worker still owns. Used if the answer of a committed claim was lost."""
-    return claimed_attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
+    [row] = await session.fetch(CLAIMED_WITH_LABELS, claim)
+    return claimed_attempts(row["claimed"] or (), row["labels"])
 
 
 ASSIGNED = f"""
@@ -159,20 +176,27 @@ async def claimed_of(session: Session, claim: UUID) -> str | None:
 
 
 def claim_answer(
-    claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
+    claimed: Sequence[Sequence[Any]],
+    unknown: list[int],
+    messages: Sequence[Any],
+    parked: bool,
+    labels: str | None = None,
 ) -> ClaimAnswer:
     """Build the result of a claim from a row of the database."""
-    return ClaimAnswer(claimed_attempts(claimed), unknown, staged_in(messages), parked)
+    return ClaimAnswer(claimed_attempts(claimed, labels), unknown, staged_in(messages), parked)
 
 
-def claimed_attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
-    """Build attempts from rows of the type `claimed_attempt`."""
+def claimed_attempts(rows: Sequence[Sequence[Any]], labels: str | None = None) -> list[ClaimedAttempt]:
+    """Build attempts from rows of the type `claimed_attempt`. `labels` are those of the executions, by id, as JSON."""
+    by_id = orjson.loads(labels) if labels else {}
     # Actions and task executors get plain UUIDs: JSON encoders reject the driver's subclass.
     attempts = [ClaimedAttempt(*row) for row in rows]
     for attempt in attempts:
         attempt.execution_id = UUID(int=attempt.execution_id.int)
         if attempt.workflow is not None and attempt.root is not None:
             attempt.workflow, attempt.root = UUID(int=attempt.workflow.int), UUID(int=attempt.root.int)
+        if by_id:
+            attempt.labels = by_id.get(str(attempt.execution_id), {})
     return attempts
 
 

@@ -3,14 +3,16 @@ the hot tables or, once the run was archived, from the archive."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import orjson
 
 from penstock.language.moves import FINAL
 from penstock.language.workflows.progress import SentCommand, StoredTask, TaskExecutions
+from penstock.language.workflows.skip_reason import SkippedTask
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -91,11 +93,13 @@ async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]
 
 TASKS = """
 select task, record ->> 'status' as status, coalesce((record ->> 'given')::boolean, false) as has_own_result,
-    (record #>> '{fan,total}')::integer as items, coalesce((record #>> '{fan,begun}')::integer, 0) as started_items
+    (record #>> '{fan,total}')::integer as items, coalesce((record #>> '{fan,begun}')::integer, 0) as started_items,
+    case when record ->> 'status' = 'skipped' then record::text end as skipped
 from workflow_task where execution_id = $1
 union all
 select x.key::integer, x.value ->> 'status', coalesce((x.value ->> 'given')::boolean, false),
-    (x.value #>> '{fan,total}')::integer, coalesce((x.value #>> '{fan,begun}')::integer, 0)
+    (x.value #>> '{fan,total}')::integer, coalesce((x.value #>> '{fan,begun}')::integer, 0),
+    case when x.value ->> 'status' = 'skipped' then x.value::text end
 from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 """
 
@@ -103,9 +107,26 @@ from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 async def tasks(session: Session | Transaction, id: UUID) -> dict[int, StoredTask]:
     """Return the states of a run's tasks, by index in the graph. Tasks without a stored state are left out."""
     return {
-        row["task"]: StoredTask(row["status"], row["has_own_result"], row["items"], row["started_items"])
+        row["task"]: StoredTask(
+            row["status"],
+            row["has_own_result"],
+            row["items"],
+            row["started_items"],
+            None if row["skipped"] is None else skipped_task(orjson.loads(row["skipped"])),
+        )
         for row in await session.fetch(TASKS, id)
     }
+
+
+def skipped_task(record: Mapping[str, Any]) -> SkippedTask:
+    """Build the state of a skipped task from its record, in which fields with default values are left out."""
+    return SkippedTask(
+        record.get("success", 0),
+        record.get("failed", 0),
+        record.get("skipped", 0),
+        dict(record.get("named", ())),
+        record.get("given", False),
+    )
 
 
 COMMANDS = """

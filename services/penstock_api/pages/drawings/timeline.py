@@ -59,6 +59,8 @@ class Row:
     waited: float | None
     ran: float | None
     segments: Sequence[Segment]
+    note: str | None = None
+    """The reason why a task was skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ def _rows(
             task.waited,
             task.ran,
             segments,
+            task.skipped_because,
         )
         if task.inside and task.execution is not None:
             yield from _rows(task.inside, by_task, task.execution, scale, depth + 1)

@@ -46,6 +46,19 @@ def test_default_options_are_stored_for_executors() -> None:
     assert Batch(5).numbers() == {"size": 5, "within": 0.1, "by": []}
 
 
+def test_batch_is_grouped_by_a_label() -> None:
+    by_customer = action(batch=Batch(9, by=["model", "labels.customer"]), ref="ai.embed")(_embed)
+    assert by_customer.body()["batch"]["by"] == ["model", "labels.customer"]
+    assert Batch(9, by="labels.customer").by_labels
+    assert not Batch(9, by="model").by_labels
+
+
+def test_likely_label_is_named() -> None:
+    with pytest.raises(DefinitionError) as error:
+        action(batch=Batch(9, by="label.customer"), ref="ai.embed")(_embed)
+    assert error.value.hint == "Did you mean 'labels.customer'?"
+
+
 def test_parameters_of_one_item_are_passed_by_name() -> None:
     assert embed.call(text="a").parameters == {"text": "a"}
     with pytest.raises(TypeError, match="by name"):
@@ -61,14 +74,14 @@ def test_function_is_called_directly_with_items_of_a_test() -> None:
 
 def test_yaml_declares_a_batch_of_a_function(tmp_path: Path) -> None:
     (tmp_path / "pack.yaml").write_text(
-        "name: ml\nactions:\n  embed: {function: 'code:embed', batch: {size: 20, within: 1s, by: text}}\n"
+        "name: ml\nactions:\n  embed: {function: 'code:embed', batch: {size: 20, within: 1s, by: [text, labels.team]}}\n"
     )
     (tmp_path / "code.py").write_text(
         "from dataclasses import dataclass\nfrom penstock import Item\n\n@dataclass\nclass Text:\n    text: str\n\n"
         "def embed(items: list[Item[Text]]) -> list[int]:\n    return [len(item.input.text) for item in items]\n"
     )
     [declared] = load(tmp_path).actions.values()
-    assert declared.body()["batch"] == {"size": 20, "within": 1, "by": ["text"]}
+    assert declared.body()["batch"] == {"size": 20, "within": 1, "by": ["text", "labels.team"]}
     assert declared.body()["executor"] == "thread"
 
 
@@ -81,7 +94,8 @@ def test_yaml_declares_a_batch_of_a_function(tmp_path: Path) -> None:
         ({"size": 9, "within": "61s"}, "batch.within: is 61 s: items wait at most 60 s"),
         ({"size": 9, "within": -1}, "batch.within: must be between 0 and 100 years"),
         ({"size": 9, "by": "colour"}, "batch: by names no parameter: colour"),
-        ({"size": 9, "by": "labels.customer"}, "batch: by names a label: labels.customer"),
+        ({"size": 9, "by": "label.customer"}, "batch: by names no parameter: label.customer"),
+        ({"size": 9, "by": "labels.Customer"}, "is not a path of a label: 'labels.Customer'"),
         ({"size": 9, "by": ["text", "text"]}, "names one path twice"),
         ({"size": 9, "for": "1s"}, "batch.for: unknown option"),
         ({}, "batch.size: is missing"),

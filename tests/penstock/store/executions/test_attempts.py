@@ -4,9 +4,13 @@ be taken, and once for every reason not to."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from penstock.language.terms.ids import new_id
+from penstock.store.executions import attempts
+from penstock.store.executions.attempts import Claimant
 from penstock.store.session.database import Session, Transaction
 from tests.penstock.store.members import ME
 from tests.penstock.store.mending import there
@@ -103,6 +107,35 @@ async def test_a_worker_takes_known_work_and_looks_up_unknown_work(stand: Stand)
         "work.other": {"known elsewhere", "not met elsewhere"},
     }
     assert await there(stand, "parked") == {"lacking", "too many and lacking"}
+
+
+async def test_claim_returns_labels_if_asked(stand: Stand) -> None:
+    """Each of the three ways to read a claim returns them, also a look for a claim with a lost answer."""
+    for name in ("of acme", "without", "parked", "other"):
+        await offer(stand, name, status="scheduled")
+    for name, customer in (("of acme", "acme"), ("parked", "bolt"), ("other", "zenith")):
+        await stand.sql(
+            "insert into label (execution_id, key, value, tenant, child) values ($1, 'customer', $2, 'public', false)",
+            stand.ids[name],
+            customer,
+        )
+    asks = Claimant(ME, ME, [stand.definition], [], reads_labels=True)
+    ids = [stand.ids["of acme"], stand.ids["without"]]
+    answer = await attempts.claim(stand.session, asks, "work.default", ids, 9)
+    expected = {stand.ids["of acme"]: {"customer": "acme"}, stand.ids["without"]: {}}
+    assert {attempt.execution_id: attempt.labels for attempt in answer.attempts} == expected
+    again = await attempts.claimed(stand.session, ME)
+    assert {attempt.execution_id: attempt.labels for attempt in again} == expected
+    full = Claimant(ME, new_id(), [stand.definition], [], [(stand.definition, "x", 0)])
+    await attempts.claim(stand.session, full, "work.default", [stand.ids["parked"]], 9)
+    parked = replace(asks, claim=new_id())
+    [attempt] = (await attempts.claim_parked(stand.session, parked, "work.default", 9)).attempts
+    assert attempt.labels == {"customer": "bolt"}
+    silent = Claimant(ME, new_id(), [stand.definition], [])
+    [attempt] = (
+        await attempts.claim(stand.session, silent, "work.default", [stand.ids["other"]], 9)
+    ).attempts
+    assert attempt.labels == {}
 
 
 async def test_a_claim_returns_carried_values_and_workflow_ancestors(stand: Stand) -> None:
