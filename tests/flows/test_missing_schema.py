@@ -181,6 +181,21 @@ async def test_no_statement_runs_until_the_schema_is_complete(database: str) -> 
         await home.close()
 
 
+async def test_first_statement_of_a_session_of_its_own_finds_the_schema_missing(empty_database: str) -> None:
+    """A heartbeat takes its lock as it connects."""
+    home = service(empty_database)
+
+    async def opened(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        await connection.fetch("select from process")
+
+    try:
+        with pytest.raises(NotMigrated) as refused:
+            await home.session_of_its_own(opened).fetch("select 1")
+        assert is_transient(refused.value)
+    finally:
+        await home.close()
+
+
 def service(database: str) -> Database:
     """Return the database as a service has it, which waits for its schema."""
     settings = Settings(database_url=SecretStr(database))

@@ -377,11 +377,21 @@ class Database:
     ) -> Session:
         """Return a session with a connection of its own, which raises at once if the server is full. `opened` is
         called first each time the connection is opened. `relaxed` as in `session`."""
-        pool = ConnectionPool(self._connect_for_pool, 1, opened, full=0)
+
+        async def prepare(connection: asyncpg.Connection[Row]) -> None:
+            try:
+                if opened is not None:
+                    await opened(connection)
+            except asyncpg.PostgresError as error:
+                if self._schema.waits and is_about_schema(error):
+                    await self._schema.look(connection, session.begin)
+                raise
+
+        pool = ConnectionPool(self._connect_for_pool, 1, prepare, full=0)
         self._pools.append(pool)
-        return Session(
-            pool, self.settings, self.cache, SessionOptions(relaxed), codec=self.codec, schema=self._schema
-        )
+        options = SessionOptions(relaxed)
+        session = Session(pool, self.settings, self.cache, options, codec=self.codec, schema=self._schema)
+        return session
 
     def limit(self, size: int) -> None:
         """Set the number of connections of this process, but at least FEWEST. Behind a pooler no limit is set, since
