@@ -22,6 +22,14 @@ PROFILE = re.compile(r"^-- planner: (\S+)$", re.MULTILINE)
 SETTING = re.compile(r"[a-z0-9_]+")
 
 APPLIED = "select name, digest, release from penstock_function"
+OPEN = """
+select p.proname::text as name from pg_proc p
+where p.pronamespace = (select oid from pg_namespace where nspname = current_schema()) and p.prosecdef and (
+    not coalesce(p.proconfig, '{}') @> array[format('search_path=%s, pg_temp', quote_ident(current_schema()))]
+    or exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0))
+"""
+"""A query of the functions with the owner's rights that resolve names in another schema, or that every role may call: the
+schema was renamed, or restored without its rights."""
 TRIGGERS = """
 select distinct t.tgname::text as name from pg_trigger t join pg_class c on c.oid = t.tgrelid
 where c.relnamespace = (select oid from pg_namespace where nspname = current_schema())
@@ -129,7 +137,8 @@ async def missing(fetch: Fetch) -> list[Function]:
     rows = list(await fetch(APPLIED))
     if any(_number(row["release"]) > _number(release()) for row in rows):
         return []
-    applied = {row["name"]: row["digest"] for row in rows}
+    open_functions = {row["name"] for row in await fetch(OPEN)}
+    applied = {row["name"]: row["digest"] for row in rows if row["name"] not in open_functions}
     return [function for function in declared().values() if applied.get(function.name) != function.digest]
 
 
