@@ -53,7 +53,7 @@ FORMS: dict[str, Callable[[], BaseException]] = {
     "earlier schema": lambda: asyncpg.InternalServerError("cache lookup failed for type 16408"),
     "full": lambda: asyncpg.TooManyConnectionsError("sorry, too many clients already"),
 }
-FOR_EVERYONE = {"POST /sign-in", "POST /sign-in/code", "GET /docs"}
+PUBLIC_PAGES = {"POST /sign-in", "POST /sign-in/code", "GET /docs"}
 """Pages that answer callers without any right, and so also where the role of the API lacks a right."""
 BODIES: dict[str, Any] = {
     "POST /api/v1/bulk/executions/cancel": {"chosen": {"action": "shop.count"}},
@@ -240,7 +240,7 @@ async def test_each_route_answers_an_outage_with_503(api: Api, form: str, passin
                 struck.add(place)
                 if passing and 400 <= answer.status_code < 500:
                     continue  # the database had answered, and the outage met only the note of the refusal
-                spared = UNAFFECTED | (FOR_EVERYONE if form == "no right" else set())
+                spared = UNAFFECTED | (PUBLIC_PAGES if form == "no right" else set())
                 if place not in spared and (problem := fault_of(answer)):
                     wrong.append(f"{place}: {problem}")
             elif answer.status_code >= 500:

@@ -145,8 +145,8 @@ async def missing(fetch: Fetch) -> list[Function]:
 async def missing_triggers(fetch: Fetch) -> list[str]:
     """Return the triggers of this release's functions that the tables do not have. A restore creates triggers last, so
     they are missing while it is under way."""
-    there = {row["name"] for row in await fetch(TRIGGERS)}
-    return [name for function in declared().values() for name in function.triggers if name not in there]
+    existing = {row["name"] for row in await fetch(TRIGGERS)}
+    return [name for function in declared().values() for name in function.triggers if name not in existing]
 
 
 async def check(fetch: Fetch) -> None:

@@ -1,5 +1,5 @@
-"""The watch over the schema of a database whose tables may vanish under running processes: after `drop schema`, a failover
-to a database without tables, or during a restore.
+"""The watch over the schema, which may vanish under running processes: after `drop schema`, a failover to a database
+without tables, or during a restore.
 
 PostgreSQL then reports errors about statements that are correct. A service must not take such an error for a fault of
 the message or the attempt that it handles.

@@ -86,16 +86,16 @@ async def test_function_with_the_rights_of_the_owner_is_fenced_again(database: s
     """A dump was restored into another schema, or without its rights."""
     connection = await asyncpg.connect(database)
     schema = "jobs" if "jobs" in change else "public"
-    there = Settings(database_url=SecretStr(database), database_schema=schema)
+    renamed = Settings(database_url=SecretStr(database), database_schema=schema)
     try:
         await connection.execute(change)
         await connection.execute(f"set search_path = {schema}")
         with pytest.raises(NotMigrated) as refused:
             await functions.check(connection.fetch)
         assert "penstock migrate" in str(refused.value.hint)
-        await migrate.upgrade(there)
+        await migrate.upgrade(renamed)
         await functions.check(connection.fetch)
-        async with Client.connect(there) as client:
+        async with Client.connect(renamed) as client:
             await register(client.session, Definitions(shop.ALL))
             await client.start("shop.count", {"words": "a b"})
     finally:
