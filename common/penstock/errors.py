@@ -10,6 +10,9 @@ from typing import Any
 class PenstockError(Exception):
     """An error that Penstock can explain. `hint` says what to do next."""
 
+    awaited = False
+    """True in a service that tries again until an operator has mended the cause, such as a missing schema."""
+
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message

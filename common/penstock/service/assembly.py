@@ -23,6 +23,7 @@ from penstock.messaging.transports import Transport
 from penstock.messaging.transports.choice import make_transport
 from penstock.run.event_loop import run_to_end
 from penstock.settings import Settings
+from penstock.store.schema import functions
 from penstock.store.session.database import FEWEST, Database
 
 log = structlog.get_logger()
@@ -107,7 +108,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     starts, name this process meanwhile. Raises ConnectionFailed after the deadline."""
     tracing.describe_process(settings.name, settings.runner_name)
     tracing.set_up()
-    database = Database(settings, role=role)
+    database = Database(settings, role=role, check=functions.check if role in BEATING else None)
     if role in BEATING:
         database.limit(FEWEST)
     supervisor, process = Supervisor(), new_id()

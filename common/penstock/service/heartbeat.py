@@ -19,12 +19,13 @@ import asyncpg
 import orjson
 import structlog
 
-from penstock.errors import ServerFull
+from penstock.errors import NotMigrated, ServerFull
 from penstock.language.moves.processes import ACTIVE
 from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
 from penstock.store.processes import heartbeats
 from penstock.store.processes.heartbeats import Identity, Pulse
+from penstock.store.schema import functions
 from penstock.store.session import notifications
 from penstock.store.session.database import Database, Row, Session, is_transient
 
@@ -123,7 +124,7 @@ class Heartbeat:
     async def _beat(self) -> None:
         self._beating = asyncio.get_running_loop()
         settings, me = self._settings, self._identity
-        database = Database(settings, role=me.kind)
+        database = Database(settings, role=me.kind, check=functions.check)
         opened = None if settings.database_pooler else self._hold_lock
         session = database.session_of_its_own(opened, relaxed=True)
         interval = settings.heartbeat_interval
@@ -165,7 +166,7 @@ class Heartbeat:
             except Exception as error:
                 if not is_transient(error):
                     log.exception("heartbeat.failed")
-                if isinstance(error, ServerFull) and not logged:
+                if isinstance(error, ServerFull | NotMigrated) and not logged:
                     logged = True
                     log.error("heartbeat.waits", reason=error.message, hint=error.hint)
                 failing = silent_at - settings.silent_after

@@ -17,6 +17,7 @@ from penstock.service.assembly import Parts, assembled
 from penstock.settings import Settings
 from penstock.store.schema import functions
 from penstock.store.session.database import Database
+from penstock.store.session.postgres_errors import in_our_words
 
 log = structlog.get_logger()
 
@@ -88,6 +89,8 @@ async def _when_ready(work: Callable[[], Awaitable[T]], wait: float | None, paus
 def _explained(error: Exception) -> PenstockError:
     if isinstance(error, PenstockError):
         return error
+    if translated := in_our_words(error):
+        return translated
     return PenstockError(
         f"{type(error).__name__}: {error}".rstrip(": "), hint="Find the cause with: penstock doctor"
     )

@@ -76,6 +76,10 @@ async def _explained(_: Request, error: Exception) -> JSONResponse:
 def explained_to_callers(error: Exception) -> JSONResponse:
     """Return the answer that explains an error, and says what to do next."""
     explained_error = explained(error)
+    if isinstance(error, asyncpg.InsufficientPrivilegeError) or isinstance(
+        error.__cause__, asyncpg.InsufficientPrivilegeError
+    ):  # the role of this process lacks a right, and not the caller
+        explained_error = errors.ConfigurationError(explained_error.message, hint=explained_error.hint)
     status = http_status(explained_error)
     if status == 500:  # its text may reveal internals, so only the log has it
         instance = f"urn:uuid:{uuid4()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -15,7 +17,8 @@ from penstock.store.schema import partitions
 from penstock.store.session import clock
 from tests.flows import shop
 from tests.flows.installation import Installation
-from tests.penstock.messaging.transports.broker import plain_pika
+from tests.penstock.messaging.transports.broker import plain_pika, short_of_memory
+from tests.servers.rabbitmq import RabbitMQ
 
 
 async def test_it_looks_at_every_queue_there_is(database: str, vhost: str) -> None:
@@ -71,6 +74,20 @@ async def test_it_names_queues_and_bindings_that_are_missing(database: str, vhos
         await house.until("select 1 from process where kind = 'executor'")
         assert await house.client.run("shop.count", {"words": "a b"}, timeout=20) == 2
         assert (await _of_the_broker(house)).state == "ok"
+
+
+async def test_broker_with_an_alarm_is_named(database: str, private_rabbitmq: Callable[[], RabbitMQ]) -> None:
+    server = await asyncio.to_thread(private_rabbitmq)
+    async with Installation(database, server.add_vhost("alarm")) as house:
+        await house.executor()
+        await house.apply(shop.count)
+        await house.worker(shop.count)
+        await house.until("select from process having count(*) = 2")
+        async with short_of_memory(server):
+            found = await _of_the_broker(house)
+        assert found.state == "bad"
+        assert found.says == "RabbitMQ answers, but accepts no messages: it is short of memory or disk"
+        assert "rabbitmq-diagnostics alarms" in str(found.fix)
 
 
 async def test_roles_are_not_checked_on_the_embedded_server(database: str) -> None:

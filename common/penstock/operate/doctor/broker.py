@@ -31,6 +31,13 @@ _NEW = warning(
 )
 """The finding on a broker that no executor has used so far."""
 
+_BLOCKED = bad(
+    "rabbitmq",
+    "RabbitMQ answers, but accepts no messages: it is short of memory or disk",
+    "Find the cause with `rabbitmq-diagnostics alarms`, and free memory or disk. Messages wait in PostgreSQL until then.",
+)
+"""The finding on a broker with an alarm. It answers no probe, so its bindings are unknown."""
+
 
 async def findings(
     settings: Settings, routes: Sequence[str] = (), *, is_executor_alive: bool = True
@@ -53,6 +60,7 @@ async def findings(
         waiting = {queue: await transport.depth(queue) for queue in queues.QUEUES}
         missing = await transport.missing([*queues.QUEUES, *routes])
         unbound = [] if missing else await _unbound(transport, [*PROBED, *routes])
+        blocked = transport.blocked
         if settings.declare_topology and not missing:
             for queue in (
                 queues.EVENT_RECEIVED,
@@ -72,7 +80,7 @@ async def findings(
     if is_new and settings.declare_topology and not is_executor_alive:
         return [warning("rabbitmq", "; ".join(f"no queue {name}" for name in missing), _NEW.fix or "")]
     return [
-        _topology(missing, unbound, settings, took_ms),
+        _BLOCKED if blocked else _topology(missing, unbound, settings, took_ms),
         _backlog({queue: count for queue, count in waiting.items() if count}),
     ]
 

@@ -22,6 +22,18 @@ PROFILE = re.compile(r"^-- planner: (\S+)$", re.MULTILINE)
 SETTING = re.compile(r"[a-z0-9_]+")
 
 APPLIED = "select name, digest, release from penstock_function"
+OPEN = """
+select p.proname::text as name from pg_proc p
+where p.pronamespace = (select oid from pg_namespace where nspname = current_schema()) and p.prosecdef and (
+    not coalesce(p.proconfig, '{}') @> array[format('search_path=%s, pg_temp', quote_ident(current_schema()))]
+    or exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0))
+"""
+"""A query of the functions with the owner's rights that resolve names in another schema, or that every role may call: the
+schema was renamed, or restored without its rights."""
+TRIGGERS = """
+select distinct t.tgname::text as name from pg_trigger t join pg_class c on c.oid = t.tgrelid
+where c.relnamespace = (select oid from pg_namespace where nspname = current_schema())
+"""
 SEVERAL = """
 select proname from pg_proc where pronamespace = quote_ident(current_schema())::regnamespace and proname = any ($1::name[])
 group by proname having count(*) > 1 order by proname
@@ -42,7 +54,7 @@ Fetch: TypeAlias = Callable[..., Awaitable[Iterable[Any]]]
 """A callable that runs a statement and returns its rows: `fetch` of a session, a transaction or a connection."""
 
 
-TRIGGER = re.compile(r"^create or replace trigger\b", re.MULTILINE)
+TRIGGER = re.compile(r"^create or replace trigger (\w+)", re.MULTILINE)
 """The beginning of a file's triggers, after its function. Creating a trigger locks out the writers of its table until
 the transaction ends."""
 
@@ -70,6 +82,11 @@ class Function:
     def definer(self) -> bool:
         """Return True if the function has the rights of the schema's owner, whichever role calls it."""
         return DEFINER.search(self.text) is not None
+
+    @property
+    def triggers(self) -> list[str]:
+        """Return the names of the triggers that the file creates."""
+        return TRIGGER.findall(self.text)
 
     @property
     def digest(self) -> str:
@@ -120,12 +137,20 @@ async def missing(fetch: Fetch) -> list[Function]:
     rows = list(await fetch(APPLIED))
     if any(_number(row["release"]) > _number(release()) for row in rows):
         return []
-    applied = {row["name"]: row["digest"] for row in rows}
+    open_functions = {row["name"] for row in await fetch(OPEN)}
+    applied = {row["name"]: row["digest"] for row in rows if row["name"] not in open_functions}
     return [function for function in declared().values() if applied.get(function.name) != function.digest]
 
 
+async def missing_triggers(fetch: Fetch) -> list[str]:
+    """Return the triggers of this release's functions that the tables do not have. A restore creates triggers last, so
+    they are missing while it is under way."""
+    existing = {row["name"] for row in await fetch(TRIGGERS)}
+    return [name for function in declared().values() for name in function.triggers if name not in existing]
+
+
 async def check(fetch: Fetch) -> None:
-    """Raise NotMigrated if functions that this release calls have not been applied yet."""
+    """Raise NotMigrated if functions that this release calls have not been applied yet, or their triggers are missing."""
     try:
         names = [function.name for function in await missing(fetch)]
     except asyncpg.UndefinedTableError:
@@ -134,6 +159,11 @@ async def check(fetch: Fetch) -> None:
         raise NotMigrated(
             f"{len(names)} functions in the database are missing or not of this version ({_some(names)})",
             hint="Run `penstock migrate`.",
+        )
+    if triggers := await missing_triggers(fetch):
+        raise NotMigrated(
+            f"{len(triggers)} triggers in the database are missing ({_some(triggers)})",
+            hint="Wait until the restore of the database has ended. If there is none, restore a complete dump.",
         )
 
 
@@ -149,7 +179,7 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
     )  # a function may call one that is created later
     for function in due:
         try:
-            await connection.execute(TRIGGER.split(function.text)[0])
+            await connection.execute(TRIGGER.split(function.text, maxsplit=1)[0])
         except asyncpg.InvalidFunctionDefinitionError as error:
             raise _changed_signature(function.name, str(error)) from error
         except asyncpg.PostgresError as error:

@@ -8,11 +8,12 @@ pool changes while it runs, since all processes share the server's connections (
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import asyncpg
 
@@ -30,6 +31,8 @@ REFUSED = 10.0
 FULL, AGAIN = 12.0, 0.5
 """Seconds for which a caller without any connection waits for a full server, and seconds between its attempts. At
 their next heartbeats, services close connections above their share, which leaves room for new processes."""
+RENEWED = 60.0
+"""Seconds after a renewal in which the connections that were opened since then count as new."""
 CHANGES, OFTEN = 10, 1.0
 """This many changes of options within OFTEN seconds justify one more connection: each change is a round trip."""
 
@@ -42,6 +45,7 @@ class PooledConnection:
     options: SessionOptions = NO_OPTIONS
     lent_at: float = 0.0
     returned_at: float = 0.0
+    opened_at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class ConnectionPool:
         self._other: PooledConnection | None = None
         """The connection that its owner uses for another purpose."""
         self._full_until = 0.0
+        self._renewed_at = -math.inf
         self._changed_at: deque[float] = deque(maxlen=CHANGES)
         self._closed = False
 
@@ -112,6 +117,26 @@ class ConnectionPool:
         statements meanwhile."""
         self._other = PooledConnection(connection)
         self._fit()
+
+    def is_new(self, connection: asyncpg.Connection[Row]) -> bool:
+        """Return True if this connection was opened after the last renewal, and that is not long ago."""
+        now = time.monotonic()
+        return now < self._renewed_at + RENEWED and any(
+            pooled.opened_at >= self._renewed_at for pooled in self._all if pooled.connection is connection
+        )
+
+    def renew(self) -> None:
+        """Replace all connections. Idle ones are closed now, and lent ones when they are returned."""
+        self._renewed_at = time.monotonic()
+        for pooled in tuple(self._idle):
+            self._idle.remove(pooled)
+            self._discard(pooled)
+        self._hand_on_room()
+
+    def _discard(self, pooled: PooledConnection) -> None:
+        """Close a connection of an earlier schema. Its owner replaces a connection that has another purpose."""
+        self._all.discard(pooled)
+        pooled.connection.terminate()
 
     def _fit(self) -> None:
         """Shrink the pool to its limit, or allow growth. Include the connection with another purpose only while the
@@ -262,7 +287,7 @@ class ConnectionPool:
             self._hand_on(None)
 
     def _take_back(self, pooled: PooledConnection) -> None:
-        if self._closed:
+        if self._closed or pooled.opened_at < self._renewed_at:
             pooled.connection.terminate()
         if pooled.connection.is_closed():
             self._all.discard(pooled)

@@ -22,6 +22,13 @@ from penstock.store.session.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.session.hosts import READ_WRITE, Hosts, wanting
 from penstock.store.session.postgres_errors import in_our_words, leave_standby
 from penstock.store.session.postgres_errors import is_transient as is_transient
+from penstock.store.session.schema_watch import (
+    Check,
+    SchemaWatch,
+    is_about_schema,
+    is_outdated,
+    of_earlier_schema,
+)
 from penstock.store.session.session_options import (
     NO_OPTIONS,
     SessionOptions,
@@ -198,6 +205,7 @@ class Session:
         writes: bool = True,
         codec: Codec | None = None,
         opens: bool = True,
+        schema: SchemaWatch | None = None,
     ) -> None:
         """`writes` is False for a standby, which rejects transactions that may write. `opens` is False for a session that
         reads encrypted values as they are stored."""
@@ -210,6 +218,7 @@ class Session:
         self._writes = writes
         self.codec = codec
         self.opens = opens
+        self._schema = schema or SchemaWatch(None)
         self._turn = _Turn()
 
     async def begin(self, connection: asyncpg.Connection[Row]) -> None:
@@ -241,6 +250,8 @@ class Session:
                 return await tx.fetch(sql, *args)
         async with self._turn, self.pool.lend(self.options) as connection:
             try:
+                if self._schema.is_missing:
+                    await self._schema.look(connection, self.begin)
                 if self.codec is not None:
                     args = await self.codec.sealed(connection.fetch, original, args)
                 rows = await _alone(connection, sql, args)
@@ -254,9 +265,28 @@ class Session:
                 raise
             except asyncpg.PostgresError as error:
                 leave_standby(connection, error)
-                if translated := self._translated(error):
+                if translated := await self._explained(connection, error):
                     raise translated from error
                 raise
+
+    async def _explained(
+        self, connection: asyncpg.Connection[Row], error: BaseException
+    ) -> PenstockError | None:
+        """Return the PenstockError to raise instead of this error; None to raise the error itself. An error about the
+        schema, or about an earlier one, renews the connections. A service then tries again, and waits if the schema is
+        missing."""
+        if is_about_schema(error):
+            if not self.pool.is_new(connection):
+                self.pool.renew()
+                connection.terminate()
+                if self._schema.waits or is_outdated(error):
+                    return of_earlier_schema(error)
+            elif self._schema.waits and not connection.is_closed():
+                await self._schema.look(connection, self.begin)
+        translated = self._translated(error)
+        if self._schema.waits and isinstance(error, asyncpg.InsufficientPrivilegeError) and translated:
+            translated.awaited = True  # no message lacks a right: the role of the service does
+        return translated
 
     def _translated(self, error: BaseException) -> PenstockError | None:
         translated = in_our_words(error, may_seal=self.codec is not None)
@@ -276,6 +306,8 @@ class Session:
         async with self._turn, self.pool.lend(self.options) as connection:
             tx = Transaction(self, connection)
             try:
+                if self._schema.is_missing:
+                    await self._schema.look(connection, self.begin)
                 yield tx
                 await tx.commit()
             except asyncio.CancelledError:
@@ -287,7 +319,7 @@ class Session:
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
                 leave_standby(connection, error)
-                if translated := self._translated(error):
+                if translated := await self._explained(connection, error):
                     if isinstance(translated, WrongClock) and not connection.is_closed():
                         # The clock of this machine is wrong. The next try creates ids by the database's clock.
                         go_by(await connection.fetchval("select clock_timestamp()"))
@@ -302,7 +334,10 @@ class Session:
 class Database:
     """The source of sessions with one database, which share `settings.database_connections` connections."""
 
-    def __init__(self, settings: Settings, *, role: str, writes: bool = True) -> None:
+    def __init__(
+        self, settings: Settings, *, role: str, writes: bool = True, check: Check | None = None
+    ) -> None:
+        """`check`: the check of the schema of a service, which waits if its tables vanish."""
         if settings.database_url is None:
             raise ConnectionFailed(
                 "no database", hint="Set PENSTOCK_DATABASE_URL, or run `penstock dev` for an embedded one."
@@ -312,6 +347,7 @@ class Database:
         self._role = role
         self._writes = writes
         self._pools = [ConnectionPool(self._connect_for_pool, settings.database_connections)]
+        self._schema = SchemaWatch(check)
         self._watch = UnansweredWatch(self._pools, self.connect)
         self.codec = _codec_of(settings)
         self.cache: dict[Any, Any] = {}
@@ -330,6 +366,7 @@ class Database:
             writes=self._writes,
             codec=self.codec,
             opens=opens,
+            schema=self._schema,
         )
 
     def session_of_its_own(
@@ -340,9 +377,21 @@ class Database:
     ) -> Session:
         """Return a session with a connection of its own, which raises at once if the server is full. `opened` is
         called first each time the connection is opened. `relaxed` as in `session`."""
-        pool = ConnectionPool(self._connect_for_pool, 1, opened, full=0)
+
+        async def prepare(connection: asyncpg.Connection[Row]) -> None:
+            try:
+                if opened is not None:
+                    await opened(connection)
+            except asyncpg.PostgresError as error:
+                if self._schema.waits and is_about_schema(error):
+                    await self._schema.look(connection, session.begin)
+                raise
+
+        pool = ConnectionPool(self._connect_for_pool, 1, prepare, full=0)
         self._pools.append(pool)
-        return Session(pool, self.settings, self.cache, SessionOptions(relaxed), codec=self.codec)
+        options = SessionOptions(relaxed)
+        session = Session(pool, self.settings, self.cache, options, codec=self.codec, schema=self._schema)
+        return session
 
     def limit(self, size: int) -> None:
         """Set the number of connections of this process, but at least FEWEST. Behind a pooler no limit is set, since

@@ -57,6 +57,8 @@ def is_transient(error: BaseException) -> bool:
     """Return True for an error that does not depend on the statement: the same work may succeed later."""
     if isinstance(error, asyncpg.InterfaceError):
         return "closed" in str(error) or "released" in str(error)
+    if isinstance(error, PenstockError) and error.awaited:
+        return True
     return isinstance(error, _TRANSIENT)
 
 

@@ -16,12 +16,16 @@ from alembic.script import ScriptDirectory
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from penstock.errors import ConfigurationError
+from penstock.client.client import Client
+from penstock.errors import ConfigurationError, NotMigrated
 from penstock.language import moves
+from penstock.language.loading import Definitions
+from penstock.operate.apply import register
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock.store.schema import functions, migrate
 from penstock.store.session.database import Database, Session
+from tests.flows import shop
 from tests.penstock.store.schema.differences import difference
 
 
@@ -69,6 +73,36 @@ async def test_a_changed_function_is_applied_anew_and_only_that_one(
     assert {name for name in after if after[name] != before[name]} == {"held_until"}
     assert (await session.fetch("select held_until()::text"))[0][0].startswith("9001")
     await functions.check(session.fetch)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "alter schema public rename to jobs",
+        "grant execute on function sign_attempt to public",
+    ],
+)
+async def test_function_with_the_rights_of_the_owner_is_fenced_again(database: str, change: str) -> None:
+    """A dump was restored into another schema, or without its rights."""
+    connection = await asyncpg.connect(database)
+    schema = "jobs" if "jobs" in change else "public"
+    renamed = Settings(database_url=SecretStr(database), database_schema=schema)
+    try:
+        await connection.execute(change)
+        await connection.execute(f"set search_path = {schema}")
+        with pytest.raises(NotMigrated) as refused:
+            await functions.check(connection.fetch)
+        assert "penstock migrate" in str(refused.value.hint)
+        await migrate.upgrade(renamed)
+        await functions.check(connection.fetch)
+        async with Client.connect(renamed) as client:
+            await register(client.session, Definitions(shop.ALL))
+            await client.start("shop.count", {"words": "a b"})
+    finally:
+        if schema == "jobs":
+            await connection.execute("alter schema jobs rename to public")
+            await migrate.upgrade(settings(database))
+        await connection.close()
 
 
 async def test_nothing_is_applied_twice(database: str, session: Session) -> None:

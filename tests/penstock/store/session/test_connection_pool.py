@@ -169,3 +169,23 @@ async def test_new_connection_is_prepared_before_it_is_lent(database: str) -> No
                 assert prepared[2:] == [third]
     finally:
         await pool.close()
+
+
+async def test_renewal_replaces_idle_and_lent_connections(database: str) -> None:
+    pool = ConnectionPool(lambda: asyncpg.connect(database), 3)
+    try:
+        async with pool.lend() as lent:
+            async with asyncio.timeout(10), pool.lend() as idle:
+                assert idle is not lent
+            pool.renew()
+            assert idle.is_closed()
+            assert not lent.is_closed(), "its statement goes on"
+            assert not pool.is_new(lent)
+            async with pool.lend() as opened:
+                assert opened not in (lent, idle)
+                assert pool.is_new(opened)
+        assert lent.is_closed()
+        async with pool.lend() as again:
+            assert again is opened
+    finally:
+        await pool.close()

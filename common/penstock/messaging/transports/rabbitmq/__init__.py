@@ -106,6 +106,11 @@ class RabbitMQTransport:
     def healthy(self) -> bool:
         return self._consuming.up and self._publisher.up and all(c.healthy for c in self._consumers)
 
+    @property
+    def blocked(self) -> bool:
+        """Return True if the broker accepted no message at the last try, because it is short of memory or disk."""
+        return self._publisher.blocked
+
     async def open(self) -> None:
         try:
             if self._is_needed:

@@ -49,6 +49,8 @@ class Publisher:
         self._channel: Channel | None = None
         self._refusals = Refusals()
         self._writing = asyncio.Lock()
+        self.blocked = False
+        """The broker accepted no message when this publisher last tried, because it is short of memory or disk."""
 
     @property
     def up(self) -> bool:
@@ -79,7 +81,7 @@ class Publisher:
                     await asyncio.wait([c for c in confirmations if c is not None] or [_done()])
                     crash_points.at("published")
         results = [_confirmed(c) for c in confirmations]
-        if channel is not None and (self._refusals or not all(results)):
+        if channel is not None and (self._refusals or self.blocked or not all(results)):
             await self._learn(channel, batch, confirmations)
         return results + [False] * (len(batch) - len(confirmations))
 
@@ -98,16 +100,30 @@ class Publisher:
         self, channel: Channel, batch: Sequence[Outgoing], confirmations: Sequence[Confirmation | None]
     ) -> None:
         """Draw conclusions from the broker's answers about the topology, the queues and this channel."""
+        await self._note_blocked(channel)
         answers = [(m.routing_key, c) for m, c in zip(batch, confirmations, strict=False) if c is not None]
         if back := {queue for queue, c in answers if _came_back(c)}:
             self._doubted(back)
         refusing = {queue for queue, c in answers if _refused(c)}
         if silent := {queue for queue, c in answers if not c.done()}:
-            refusing |= set() if await _is_blocked(channel) else silent
+            refusing |= set() if self.blocked else silent
         self._refusals.over({queue for queue, c in answers if _confirmed(c)} - refusing)
         if self._refusals.count(refusing) and channel is self._channel:
             self._channel = None  # frames that were written after the close would end the connection
             self._kept.renew(f"RabbitMQ refused messages for {', '.join(sorted(refusing))}")
+
+    async def _note_blocked(self, channel: Channel) -> None:
+        """Log when the broker begins to block publishers, and when it accepts messages again."""
+        blocked = await _is_blocked(channel)
+        if blocked and not self.blocked:
+            log.warning(
+                "rabbitmq.blocked",
+                reason="RabbitMQ accepts no messages: it is short of memory or disk",
+                hint="Find the cause with: rabbitmq-diagnostics alarms. Messages wait in PostgreSQL until then.",
+            )
+        elif self.blocked and not blocked:
+            log.info("rabbitmq.unblocked")
+        self.blocked = blocked
 
     async def _prepare(self, channel: object) -> None:
         assert isinstance(channel, Channel)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from structlog.testing import capture_logs
+
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from tests.penstock.messaging.transports.broker import short_of_memory
 from tests.penstock.messaging.transports.traffic import (
@@ -25,9 +27,12 @@ async def test_a_blocked_publish_ends_and_acks_still_pass(on_broker: Open, broke
     subscription = await transport.subscribe(QUEUE, 3)
     assert await transport.publish(numbered(6)) == [True] * 6
     async with short_of_memory(broker):
-        async with asyncio.timeout(60):
-            assert await transport.publish([message("late"), message("later")]) == [False, False]
-            assert await transport.publish([message("last")]) == [False]
+        with capture_logs() as logged:
+            async with asyncio.timeout(60):
+                assert await transport.publish([message("late"), message("later")]) == [False, False]
+                assert await transport.publish([message("last")]) == [False]
+        assert transport.blocked
+        assert [line["event"] for line in logged if "blocked" in line["event"]] == ["rabbitmq.blocked"]
         held = await receive(subscription, 3)
         await subscription.ack(held)
         assert len(await receive(subscription, 3, ack=True)) == 3  # the acks made room
@@ -35,8 +40,11 @@ async def test_a_blocked_publish_ends_and_acks_still_pass(on_broker: Open, broke
     async def taken() -> bool:
         return await transport.publish([message("after")]) == [True]
 
-    await until(taken)
+    with capture_logs() as logged:
+        await until(taken)
     assert transport.healthy
+    assert not transport.blocked
+    assert [line["event"] for line in logged if "blocked" in line["event"]] == ["rabbitmq.unblocked"]
 
 
 async def test_a_dead_letter_that_cannot_be_written_is_not_lost(on_broker: Open, broker: RabbitMQ) -> None:
