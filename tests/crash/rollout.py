@@ -1,4 +1,4 @@
-"""The steps of durable functions of which two versions run beside each other, on workers that kill themselves between two calls."""
+"""The steps of durable functions in two versions, and the deaths of their workers between two calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two versions of durable functions on workers of one queue, some of which die: a run gets its own results, or stops and says so."""
+"""Two versions of durable functions on workers of one queue, some of which die: a run gets its own results, or stops."""
 
 from __future__ import annotations
 
@@ -153,13 +153,17 @@ async def test_runs_on_both_versions_get_their_own_results(
         )
         [row] = await house.rows("select status, recoveries from execution where id = $1", id)
         calls, lost = calls_of(id), row["recoveries"]
-        recorded = await house.rows("select name, tries from step where execution_id = $1 and kind = 'step'", id)
+        recorded = await house.rows(
+            "select name, tries from step where execution_id = $1 and kind = 'step'", id
+        )
         assert {step["tries"] for step in recorded} == {1}
         again = {step: count - 1 for step, count in calls.items() if count > 1}
         assert all(count <= lost for count in again.values()), (calls, lost)
         if row["status"] == "completed":
             result = await house.client.result(id)
-            middle = {("charge",), ("insure", "charge")} if function == "guarded" else {("charge",), ("debit",)}
+            middle = (
+                {("charge",), ("insure", "charge")} if function == "guarded" else {("charge",), ("debit",)}
+            )
             assert (result[0], tuple(result[1:-1]), result[-1]) in {("book", m, "ship") for m in middle}
             assert [step for step in result if step not in calls] == []
             assert len(calls.keys() - set(result)) <= lost, (calls, result)

@@ -170,7 +170,7 @@ async def sent(session: Session, keys: Sequence[tuple[UUID, str, int]]) -> list[
 @dataclass(slots=True)
 class StoredChild:
     """The child execution of a step. `result` and `error` are JSON, once it has ended. `target` is the ref of what the
-    child runs, or of the trigger for whose event it waits."""
+    child runs, or of the trigger of its wait."""
 
     parent: UUID
     name: str
