@@ -304,6 +304,19 @@ def test_end_is_requested_after_an_attempt_that_failed_in_its_replay(failure: in
         assert [call.place for call in played.world.undone] == ["0.0"]
 
 
+def test_end_is_requested_while_a_failed_attempt_waits_for_its_steps() -> None:
+    """The instant is one at which the timer of the plain play is due a rounding error earlier."""
+    inner = s.Branches("gather", (s.Step(), s.Step(yields=1)))
+    both = s.Branches(
+        "gather",
+        (s.Step(fails=1, hangs=True), s.Step(), s.Block((s.Step("b", yields=3, hangs=True),)), inner),
+    )
+    program = Program(s.Block((s.Undo(), s.Block((both,)))), attempts=5)
+    played = check(program, request=EndRequest(0.122512, ends_as="timeout"))
+    assert played.failures == 0
+    assert [call.place for call in played.world.undone] == ["0.0"]
+
+
 def test_delay_of_a_try_that_ended_after_the_failure_counts_from_its_end() -> None:
     """The try fails while the next attempt is awaited. Its next try begins as long after it as the delay says."""
     tried_again = s.Block((s.Step(fails=1, tries=2, delay=2, yields=1), s.Undo()))
