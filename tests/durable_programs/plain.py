@@ -140,7 +140,10 @@ class Plain:
     def is_ending(self, *, within: float = 0.0) -> bool:
         """Return whether the end of the run is requested, or will be `within` so many seconds. What this attempt replays happens
         when it begins."""
-        return self.requested is not None and self.real_time() + within >= self.end_told_at()
+        if self.requested is None:
+            return False
+        told = self.end_told_at()
+        return self.real_time() + within + 4 * math.ulp(told) >= told  # a timer may be due as much earlier
 
     def failure_slack(self) -> float:
         """Return the seconds after a failure in which a request counts as earlier than it."""
@@ -220,8 +223,11 @@ class Plain:
         asyncio.get_running_loop().call_later(SOON, self.cut.update, set(self._dropped))
 
     async def sleep(self, seconds: float) -> None:
+        await self._sleep_since(self._begin(), seconds)
+
+    async def _sleep_since(self, begin: float, seconds: float) -> None:
         self._cut_dropped()
-        instant = self._begin() + seconds
+        instant = begin + seconds
         told = max(instant + self.world.late(f"sleep {seconds}"), self._seen_at(instant))
         try:
             await self._until(told)
@@ -371,7 +377,9 @@ class Plain:
                 del self._told_if_cancelled[place]
             for tried in range(retry["max_attempts"]):
                 if tried and retry["initial_delay"]:
-                    await self.sleep(retry["initial_delay"])
+                    # The delay counts from the end of the try, also if the attempt has failed before.
+                    ended = self.world.absences.begins_at(time.monotonic())
+                    await self._sleep_since(ended, retry["initial_delay"])
                 if (hold := self.holds.get((place, self._ended[place]))) is not None:
                     await self._until_held(place, hold)
                 await self._next_attempt()

@@ -21,14 +21,15 @@ from penstock.errors import ExecutionFailed
 from penstock.testing import DurableRun
 
 NAMES = ("a", "b", "c")
-KINDS = ("step", "step", "step", "run", "signal", "sleep", "now", "undo", "both")
+KINDS = ("step", "step", "step", "run", "call", "signal", "sleep", "now", "undo", "both")
 CODES = 8
 CHANGES_OF_CODE = 4
 
 
 @dataclass(frozen=True)
 class Statement:
-    """`both` runs the statements of two branches at the same time."""
+    """`both` runs the statements of two branches at the same time. `run` runs the same action under different names, and `call`
+    different actions under the same name."""
 
     kind: str
     name: str
@@ -91,6 +92,24 @@ async def child(name: str) -> str:
 
 
 @action(pack="changed")
+async def child_a() -> str:
+    return call("call a")
+
+
+@action(pack="changed")
+async def child_b() -> str:
+    return call("call b")
+
+
+@action(pack="changed")
+async def child_c() -> str:
+    return call("call c")
+
+
+CHILDREN = {"a": child_a, "b": child_b, "c": child_c}
+
+
+@action(pack="changed")
 async def function(ctx: DurableContext) -> str:
     played = NOW.get()
     played.asked.clear()
@@ -115,6 +134,8 @@ async def run_one(ctx: DurableContext, statement: Statement) -> None:
             result = await ctx.step(name, call, wanted)
         case "run":
             result = await ctx.run(child, {"name": name}, name=name)
+        case "call":
+            result = await ctx.run(CHILDREN[name], name="call")
         case "signal":
             result = f"{await ctx.signal(name)}"
         case "sleep":
@@ -230,6 +251,10 @@ def test_changed_code_gets_its_own_results_or_stops(seed: int) -> None:
 )
 def test_changed_code_that_fails_or_undoes_otherwise_stops(old: str, new: str) -> None:
     check(read(old), read(new))
+
+
+def test_changed_code_that_runs_another_action_under_a_name_stops() -> None:
+    check(read("step a, call a, call b, step b"), read("step a, call b, call b, step b"))
 
 
 def read(text: str) -> Code:

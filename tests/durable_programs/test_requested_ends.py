@@ -304,6 +304,37 @@ def test_end_is_requested_after_an_attempt_that_failed_in_its_replay(failure: in
         assert [call.place for call in played.world.undone] == ["0.0"]
 
 
+def test_end_is_requested_while_a_failed_attempt_waits_for_its_steps() -> None:
+    """The instant is one at which the timer of the plain play is due a rounding error earlier."""
+    inner = s.Branches("gather", (s.Step(), s.Step(yields=1)))
+    both = s.Branches(
+        "gather",
+        (s.Step(fails=1, hangs=True), s.Step(), s.Block((s.Step("b", yields=3, hangs=True),)), inner),
+    )
+    program = Program(s.Block((s.Undo(), s.Block((both,)))), attempts=5)
+    played = check(program, request=EndRequest(0.122512, ends_as="timeout"))
+    assert played.failures == 0
+    assert [call.place for call in played.world.undone] == ["0.0"]
+
+
+def test_delay_of_a_try_that_ended_after_the_failure_counts_from_its_end() -> None:
+    """The try fails while the next attempt is awaited. Its next try begins as long after it as the delay says."""
+    tried_again = s.Block((s.Step(fails=1, tries=2, delay=2, yields=1), s.Undo()))
+    both = s.Branches("gather", (tried_again, s.Step("b", fails=1)))
+    program = Program(s.Block((s.Undo(), both, s.Sleep())), attempts=2)
+    plays = Plays(program)
+    played = plays.in_kit()
+    first, second = [call for call in played.world.calls if call.place == "0.1|0.0"]
+    [(failed, begins)] = played.run.pauses
+    assert first.ended is not None
+    assert second.ended is not None
+    assert failed < first.ended < begins
+    assert second.began == pytest.approx(first.ended + s.span("0.1|0.0", 2))
+    played = plays.in_kit(request=EndRequest(round(second.ended + 0.5, 6)))
+    assert [call.place for call in played.world.undone] == ["0.1|0.1", "0.0"]
+    assert differences(played, plays.plain(played)) == []  # in the order in which the run was played
+
+
 def test_end_is_requested_while_a_compensation_runs_again() -> None:
     """Crashes lost two calls of the first compensation, so that the next one, which would hang, begins after the request."""
     program = Program(s.Block((s.Undo(hangs=True), s.Undo(), s.Step(fails=s.ALWAYS))))

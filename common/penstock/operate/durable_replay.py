@@ -38,6 +38,6 @@ async def replay(session: Session, id: UUID, definitions: Definitions) -> Replay
         if step.kind != STATE:
             record = record_of(step)
             history.records[record.key] = record
-    for child in await steps.children(session, [id]):
+    for child in await steps.children_of_any_age(session, id):
         history.children[Key(child.name, child.ordinal)] = child_of(child)
     return await replay_code(action.function, action.bind(params), history)

@@ -132,7 +132,12 @@ class Memory:
         key = start.record.key
         if key not in self.children:
             checked = self.checked(start)
-            self._commit([start.record], lambda: self._store(checked))
+
+            def store() -> None:
+                self._store(checked)
+                self.children[key].target = start.named
+
+            self._commit([start.record], store)
         await self.run_children()
         return copy.copy(self.children[key])
 

@@ -137,6 +137,55 @@ async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Pa
     assert "began with other code" in (await penstock("doctor")).out.replace("\n", " ")
 
 
+TARGETS = """
+from penstock import DurableContext, Pack, Trigger, action
+from penstock.errors import StepTimedOut
+
+pack = Pack("targets")
+paid, refunded = Trigger("targets.paid"), Trigger("targets.refunded")
+
+@action
+async def double(n: int) -> int:
+    return 2 * n
+
+@action
+async def triple(n: int) -> int:
+    return 3 * n
+
+@action
+async def order(ctx: DurableContext) -> list:
+    child = await ctx.run(double, n=1, name="child")
+    items = await ctx.map(double, [{"n": 2}], name="items")
+    try:
+        await ctx.wait_for(paid, timeout=0.1)
+    except StepTimedOut:
+        return [child, *items, await ctx.step("after", double, 3)]
+"""
+
+
+async def test_replay_names_another_target_of_an_archived_run(house: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "targets.py"
+    file.write_text(TARGETS)
+    definitions = load(file)
+    await house.start(*definitions.actions.values(), *definitions.triggers.values())
+    id = await house.client.start("targets.order")
+    assert await house.client.result(id, timeout=30) == [2, 4, 6]
+    await house.quiet()
+    await house.rows("select * from archive_finished(interval '0', 100)")
+    assert (await told("replay", id, "--against", file))["says"] == "it ends with its result"
+    for step, old, new in (
+        ("run child", "double", "triple"),
+        ("map items", "double", "triple"),
+        ("wait_for wait_for", "paid", "refunded"),
+    ):
+        other = tmp_path / f"{step.partition(' ')[2]}.py"
+        call = f"{step.partition(' ')[0]}({old}"
+        other.write_text(TARGETS.replace(call, call.replace(old, new)))
+        replayed = await penstock("replay", id, "--against", other)
+        sentence = f"{step} (targets.{new}), but its run has recorded {step} (targets.{old})"
+        assert (replayed.code, sentence in " ".join(replayed.out.split())) == (1, True), replayed.out
+
+
 async def test_a_nondeterministic_call_is_named(tmp_path: Path) -> None:
     file = tmp_path / "orders.py"
     file.write_text(CODE)

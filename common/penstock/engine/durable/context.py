@@ -189,7 +189,8 @@ class DurableContext(ContextMark):
         result_encoding.encode(
             parameters, self._core.limit, f"what {kind} {name!r:.80} is given"
         )  # raises ResultNotStorable in the line of the call
-        return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
+        named = parameters["trigger"] if kind == records.WAIT_FOR else target
+        return run_child(self._core, self._core.ask(kind, child_name(name), named), target, parameters)
 
     def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:
         """Wait for a signal of this name to this run (`penstock signal`). The nth signal of a name goes to the nth call

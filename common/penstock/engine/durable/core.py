@@ -76,12 +76,13 @@ class Core:
         self.waiting = Waiting(self, warm)
         self.deliveries = Deliveries(self, history)
 
-    def ask(self, kind: str, name: str) -> Record:
-        """Return the record of the next call of the calling branch, or a new record where there is none."""
+    def ask(self, kind: str, name: str, target: str | None = None) -> Record:
+        """Return the record of the next call of the calling branch, or a new record where there is none. `target`: the
+        ref that the call names, if it has a child."""
         self.refuse_inside_step(f"{kind} {name}")
         self.waiting.check()
         try:
-            return self.journal.ask(kind, name)
+            return self.journal.ask(kind, name, target)
         except ReplayMismatch as error:
             raise self.stopped(error) from None
 

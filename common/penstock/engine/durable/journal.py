@@ -58,9 +58,9 @@ class Journal:
         """Return the first record that the function has not reached; None if it has reached all."""
         return self._at[min(self._unasked)] if self._unasked else None
 
-    def ask(self, kind: str, name: str) -> Record:
-        """Return the record of the calling branch's next call, or a new record if there is none. Raises ReplayMismatch
-        if the recorded call is a different one."""
+    def ask(self, kind: str, name: str, target: str | None = None) -> Record:
+        """Return the record of the calling branch's next call, or a new record if there is none. `target`: the ref that
+        the call names, if it has a child. Raises ReplayMismatch if the recorded call is a different one."""
         branch = branch_here()
         branch.asked += 1
         place = (branch.path, branch.asked)
@@ -68,7 +68,7 @@ class Journal:
         if (
             at_place is not None
             and at_place.key in self._tentative
-            and not self._fits(at_place, kind, branch.path + name)
+            and not self._fits(at_place, kind, branch.path + name, target)
         ):
             self._set_aside(place)
             at_place = None
@@ -82,6 +82,9 @@ class Journal:
         other_place = recorded is not None and recorded.position not in (0, branch.asked)
         if recorded is not None and (other_place or recorded.kind not in (kind, GIVEN)):
             raise _mismatch(f"{kind} {key}", branch.asked, recorded)
+        if (other_target := self._other_target(key, target)) is not None:
+            assert recorded is not None, "a child is stored together with its record"
+            raise _mismatch(f"{kind} {key} ({target})", branch.asked, recorded, of=f" ({other_target})")
         return recorded or Record(key, branch.asked, kind, STARTED, tries=0, asked_after=self.told)
 
     def undo(self, name: str) -> Record:
@@ -145,8 +148,14 @@ class Journal:
                 hint=CHANGED,
             )
 
-    def _fits(self, record: Record, kind: str, name: str) -> bool:
-        return (record.kind, record.key.name, record.asked_after) == (kind, name, self.told)
+    def _fits(self, record: Record, kind: str, name: str, target: str | None) -> bool:
+        is_same_call = (record.kind, record.key.name, record.asked_after) == (kind, name, self.told)
+        return is_same_call and self._other_target(record.key, target) is None
+
+    def _other_target(self, key: Key, target: str | None) -> str | None:
+        """Return the ref that the recorded call names, if it is known and is not `target`."""
+        child = self._history.children.get(key)
+        return None if child is None or target is None or child.target == target else child.target
 
     def _set_aside(self, place: tuple[str, int]) -> None:
         """Supersede the record at this position, and the later ones of its branch."""
@@ -174,9 +183,9 @@ def path_of(name: str) -> str:
     return name[: name.rfind("/") + 1]
 
 
-def _mismatch(call: str, position: int, recorded: Record) -> ReplayMismatch:
+def _mismatch(call: str, position: int, recorded: Record, of: str = "") -> ReplayMismatch:
     return ReplayMismatch(
         f"at position {position} the function requests {call}, but its run has recorded {recorded.kind} "
-        f"{recorded.key} at position {recorded.position}",
+        f"{recorded.key}{of} at position {recorded.position}",
         hint=CHANGED,
     )

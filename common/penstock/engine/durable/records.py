@@ -84,7 +84,8 @@ class Record:
 
 @dataclass(slots=True)
 class Child:
-    """The execution of a step. `result` and `error` are JSON, once it has ended at the instant `at`."""
+    """The execution of a step. `result` and `error` are JSON, once it has ended at the instant `at`. `target` is the ref
+    that the step named: of an action or a workflow, or of the trigger of a wait. It is None if it is not read."""
 
     id: UUID
     status: str
@@ -92,6 +93,7 @@ class Child:
     result: str | None = None
     error: str | None = None
     at: datetime | None = None
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,11 @@ class ChildStart:
     record: Record
     target: str
     parameters: Mapping[str, Any]
+
+    @property
+    def named(self) -> str:
+        """Return the ref that the step named: the target, or the trigger of a wait."""
+        return str(self.parameters["trigger"]) if self.record.kind == WAIT_FOR else self.target
 
 
 def cause_of(record: Record) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from penstock.engine.durable.records import Child, Key, Record
+from penstock.language.definitions.qualified_name import GENERATED
 from penstock.store.durable.steps import StoredChild, StoredStep
 
 
@@ -27,7 +28,8 @@ def record_of(step: StoredStep) -> Record:
 
 
 def child_of(stored: StoredChild) -> Child:
-    """Convert a row of `execution` into a child."""
+    """Convert a row of `execution` into a child. The workflow that runs the items of a map stands for their action."""
+    target = None if stored.target is None else stored.target.removesuffix(GENERATED)
     return Child(
-        UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at
-    )
+        UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at, target
+    )  # fmt: skip

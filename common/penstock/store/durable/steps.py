@@ -169,7 +169,8 @@ async def sent(session: Session, keys: Sequence[tuple[UUID, str, int]]) -> list[
 
 @dataclass(slots=True)
 class StoredChild:
-    """The child execution of a step. `result` and `error` are JSON, once it has ended."""
+    """The child execution of a step. `result` and `error` are JSON, once it has ended. `target` is the ref of what the
+    child runs, or of the trigger of its wait."""
 
     parent: UUID
     name: str
@@ -180,12 +181,15 @@ class StoredChild:
     result: str | None
     error: str | None
     finished_at: datetime | None
+    target: str | None
 
 
 CHILD = """
 select e.parent, e.task as name, e.item as ordinal, e.id, e.status, e.finished_at is not null as ended,
-    r.result::text as result, r.error::text as error, e.finished_at
-from execution e left join result r on r.execution_id = e.id
+    r.result::text as result, r.error::text as error, e.finished_at,
+    case when d.ref = 'wait_for_event' then (select p.params ->> 'trigger' from payload p where p.execution_id = e.id)
+        else d.ref end as target
+from execution e join definition d on d.id = e.definition_id left join result r on r.execution_id = e.id
 """
 CHILDREN = f"{CHILD} where e.parent = any($1::uuid[])"
 
@@ -258,7 +262,8 @@ async def children(db: Session | Transaction, parents: Sequence[UUID]) -> list[S
 CHILDREN_OF_ANY_AGE = f"""
 {CHILD} where e.parent = $1
 union all
-select a.parent, a.task, a.item, a.id, a.status, true, a.result::text, a.error::text, a.finished_at
+select a.parent, a.task, a.item, a.id, a.status, true, a.result::text, a.error::text, a.finished_at,
+    case when a.action = 'wait_for_event' then a.params ->> 'trigger' else a.action end
 from archive a where a.root = (select o.root from archive o where o.id = $1) and a.parent = $1
 """
 

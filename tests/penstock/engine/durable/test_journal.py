@@ -12,15 +12,20 @@ from penstock.engine.durable.journal import Journal
 from penstock.engine.durable.records import (
     COMPLETED,
     FAILED,
+    MAP,
+    RUN,
     STARTED,
     STEP,
     SUPERSEDED,
+    WAIT_FOR,
+    Child,
     Failure,
     History,
     Key,
     Record,
 )
 from penstock.errors import ReplayMismatch
+from penstock.language.terms.ids import new_id
 from penstock.testing.durable_run import BEGIN
 
 
@@ -88,3 +93,47 @@ def test_calls_that_are_not_made_again_are_set_aside() -> None:
     assert [record.key.name for record in replayed.changed] == ["flaky", "b", "c"]
     assert not replayed.replaying
     replayed.check_end()
+
+
+def _awaited(kind: str, target: str | None, *, failed: bool = False) -> Journal:
+    """Return the journal of a run whose first call has a child of this target. `failed`: the call was made after the failure of
+    another branch, which the attempt has ended with."""
+    record = Record(Key("child", 1), 1, kind, STARTED, asked_after=2, attempt=1)
+    flaky = Record(Key("1/flaky", 1), 1, STEP, FAILED, told=1, attempt=1)
+    records = [record, flaky] if failed else [record]
+    failure = Failure((flaky.key,), told=2, attempt=1) if failed else None
+    history = History(BEGIN, {record.key: record for record in records}, failure=failure)
+    history.children[record.key] = Child(new_id(), COMPLETED, True, '"x"', target=target)
+    return Journal(history)
+
+
+@pytest.mark.parametrize("kind", [RUN, MAP, WAIT_FOR])
+def test_child_of_the_same_target_is_kept(kind: str) -> None:
+    assert _awaited(kind, "shop.paid").ask(kind, "child", "shop.paid").key == Key("child", 1)
+
+
+@pytest.mark.parametrize("kind", [RUN, MAP, WAIT_FOR])
+def test_child_of_another_target_is_refused(kind: str) -> None:
+    with pytest.raises(ReplayMismatch) as refused:
+        _awaited(kind, "shop.paid").ask(kind, "child", "shop.refunded")
+    assert f"at position 1 the function requests {kind} child (shop.refunded)" in refused.value.message
+    assert f"recorded {kind} child (shop.paid) at position 1" in refused.value.message
+
+
+def test_child_of_an_unknown_target_is_kept() -> None:
+    assert _awaited(WAIT_FOR, None).ask(WAIT_FOR, "child", "shop.refunded").key == Key("child", 1)
+
+
+def test_child_of_another_target_after_a_failure_is_set_aside() -> None:
+    """The branch went on after the failure, which the next attempt does not have."""
+    changed = _awaited(WAIT_FOR, "shop.paid", failed=True)
+    changed.told = 2
+    assert changed.ask(WAIT_FOR, "child", "shop.refunded").key == Key("child", 2)
+    assert [record.status for record in changed.changed] == [STARTED, SUPERSEDED]
+
+
+def test_child_of_the_same_target_after_a_failure_is_kept() -> None:
+    kept = _awaited(WAIT_FOR, "shop.paid", failed=True)
+    kept.told = 2
+    assert kept.ask(WAIT_FOR, "child", "shop.paid").key == Key("child", 1)
+    assert [record.status for record in kept.changed] == [STARTED]
