@@ -61,7 +61,8 @@ class Plays:
         taken, lingered = durations(played.world), lingering(played.world)
         holds = begun_again(played.world)
         absences, end = played.world.absences, played.run.end
-        known = (frozenset(table.items()) for table in (taken, lingered, holds))
+        lost = played.run.lost_failures
+        known = (frozenset(table.items()) for table in (taken, lingered, holds, lost))
         key = (*known, tuple(absences.spans), end)
         if key not in self._plain:
             self._plain[key] = play(
@@ -71,6 +72,7 @@ class Plays:
                 lingered=lingered,
                 absences=absences,
                 holds=holds,
+                lost_failures=lost,
                 requested=end,
             )
         return self._plain[key]
@@ -210,7 +212,13 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     for count, at_turns in tries:
         for spans, begins, hearing in product(absences, holds, hearings):
             known = partial(
-                play, program, absences=spans, holds=begins, heard=hearing, lingered=lingering(played.world)
+                play,
+                program,
+                absences=spans,
+                holds=begins,
+                heard=hearing,
+                lingered=lingering(played.world),
+                lost_failures=played.run.lost_failures,
             )
             for as_played in _orders(known, taken, anew, count=count):
                 plays = _asked(as_played, end, spans, at_turns=at_turns)

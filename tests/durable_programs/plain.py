@@ -11,7 +11,7 @@ import random
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -65,12 +65,16 @@ class Plain:
         requested: RequestedEnd | None = None,
         *,
         came: bool = False,
+        lost_failures: Mapping[int, float] | None = None,
     ) -> None:
         self.program = program
         self.requested = requested
         """The end that the run is asked for."""
         self.came = came
         """The request came before the end of the run that this play is compared with."""
+        self.lost_failures = lost_failures or {}
+        """When a crash lost the failure of an attempt that was to be tried again, by how many attempts had failed before. The
+        function fails again at this instant."""
         self.at_failure: tuple[float, set[str], set[str], set[tuple[str, int]]] | None = None
         """What was known when the function failed that may be tried again."""
         self._calling: Counter[str] = Counter()
@@ -154,13 +158,22 @@ class Plain:
         return max(time.monotonic(), self.failures[-1] + PAUSE if self.failures else 0.0)
 
     async def finish_running(self) -> None:
-        """Wait until the functions of steps that run have finished, or until the end of the run is requested."""
-        if self._calling and self.requested is not None:
+        """Wait until the functions of steps that run have finished, and until a failure that a crash lost has come again. End
+        the wait if the end of the run is requested."""
+        fails_again = self.lost_failures.get(self._number, 0.0)
+        if (self._calling or time.monotonic() < fails_again) and self.requested is not None:
             self._held = asyncio.Event()
             with suppress(TimeoutError):
                 left = self.end_told_at() - time.monotonic()
-                await asyncio.wait_for(self._held.wait(), left if left < NEVER else None)
+                await asyncio.wait_for(
+                    self._finished(self._held, fails_again), left if left < NEVER else None
+                )
             self._held = None
+
+    async def _finished(self, held: asyncio.Event, fails_again: float) -> None:
+        if self._calling:
+            await held.wait()
+        await asyncio.sleep(max(fails_again - time.monotonic(), 0))
 
     async def _until_told(self) -> None:
         """Wait for ever where nothing is told any more in this attempt."""

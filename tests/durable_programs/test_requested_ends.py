@@ -317,6 +317,22 @@ def test_end_is_requested_while_a_failed_attempt_waits_for_its_steps() -> None:
     assert [call.place for call in played.world.undone] == ["0.0"]
 
 
+def test_end_is_requested_near_a_failure_that_a_crash_lost() -> None:
+    """A child has failed, and the step still runs. A crash loses this failure and the result of the step. The next attempt fails
+    again without a call of the step, and the end is requested a few turns before or after that."""
+    both = s.Branches("gather", (s.Child(fails=True), s.Step("b")))
+    program, crash = Program(s.Block((s.Undo(), both)), attempts=2), (4,)
+    [lost] = play_in_kit(program, crash).run.lost_failures.values()
+    failures = set()
+    for turns in range(8):
+        played = check(program, crash, request=EndRequest(commit=3, turns=turns))
+        assert played.run.end is not None
+        assert played.run.end.instant == lost
+        assert [call.place for call in played.world.undone] == ["0.0"]
+        failures.add(played.failures)
+    assert failures == {0, 1}
+
+
 def test_delay_of_a_try_that_ended_after_the_failure_counts_from_its_end() -> None:
     """The try fails while the next attempt is awaited. Its next try begins as long after it as the delay says."""
     tried_again = s.Block((s.Step(fails=1, tries=2, delay=2, yields=1), s.Undo()))
