@@ -248,6 +248,16 @@ def test_order_of_many_cancelled_steps_has_a_plain_play() -> None:
     assert {"0.0#2#1!", "0.0#2#2!"} <= {call.place for call in played.world.calls if call.recorded}
 
 
+def test_order_of_children_that_end_at_once_has_a_plain_play() -> None:
+    """Three children end in one turn, and the end is requested in it. The failure of the second one is told before that. It
+    cancels the third call, whose branch then cleans up with a step."""
+    cleans_up = s.Try("except", s.Try("refuse", s.Child(), s.Undo()), s.Step())
+    fails = s.Block((s.Undo(), s.Start(0, s.Step()), s.Block(()), s.Child(fails=True)))
+    both = s.Branches("gather", (s.Branches("gather", (cleans_up,)), s.Child(), s.Block((fails,))))
+    played = check(Program(s.Block((both,))), request=EndRequest(commit=0))
+    assert [call.place for call in played.world.calls if call.recorded] == ["0.0|0|0!"]
+
+
 def test_end_is_requested_before_the_first_call_of_an_attempt() -> None:
     """After the crash the next attempt asks for the step, and is told the end before it calls the step."""
     fails = s.Try("obey", s.Step(fails=2, tries=2, hangs=True), s.Step("b"))
