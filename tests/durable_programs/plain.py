@@ -95,8 +95,8 @@ class Plain:
         """The instant at which each step was asked for."""
         self.cut: set[tuple[str, int]] = set()
         """The calls of steps, and the waits, that were cancelled or never began because of that."""
-        self._dropped: set[tuple[str, int]] = set()
-        """The waits that were cancelled. What they wait for is cancelled once another call begins."""
+        self._dropped: dict[tuple[str, int], float] = {}
+        """When each wait was cancelled. What it waits for is cancelled once another call begins."""
         self._number = len(failures)
         self._unseen: list[float] = []
         """The instants for which a call waited, and which had not come when it was cancelled."""
@@ -218,7 +218,7 @@ class Plain:
 
     def _drop(self, call: tuple[str, int]) -> None:
         """Note that a wait was cancelled. What it waits for is cut off once the run suspends itself, too."""
-        self._dropped.add(call)
+        self._dropped[call] = time.monotonic()
         self._cut_when_suspended()
 
     def _cut_when_suspended(self) -> None:
@@ -228,12 +228,16 @@ class Plain:
             if not self._calling and self._held is None:
                 self.cut |= dropped
 
-        if dropped := self._dropped - self.cut:
+        if dropped := self._dropped.keys() - self.cut:
             asyncio.get_running_loop().call_later(LOOK, suspend)
 
     def _cut_dropped(self) -> None:
         """Cut off the waits that were cancelled before, once a call begins that waits for an instant."""
-        asyncio.get_running_loop().call_later(SOON, self.cut.update, set(self._dropped))
+        asyncio.get_running_loop().call_later(SOON, self._cut_dropped_by, time.monotonic())
+
+    def _cut_dropped_by(self, asked: float) -> None:
+        """Cut off the waits that were cancelled up to the turn in which a call was asked for: it begins after this turn."""
+        self.cut |= {call for call, instant in self._dropped.items() if instant <= asked + SOON / 2}
 
     async def sleep(self, seconds: float) -> None:
         await self._sleep_since(self._begin(), seconds)
@@ -251,10 +255,10 @@ class Plain:
     async def _turn(self) -> None:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does. After an absence all
         that was over is told before."""
-        dropped = set(self._dropped)
-        await asyncio.sleep(self._begin() - time.monotonic() + SOON)
+        asked = time.monotonic()
+        await asyncio.sleep(self._begin() - asked + SOON)
         await self._until_told()
-        self.cut |= dropped
+        self._cut_dropped_by(asked)
 
     async def _next_attempt(self, ended: str = "") -> None:
         """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended, and

@@ -203,6 +203,29 @@ def test_step_that_only_failed_attempts_asked_for_does_not_begin_after_the_reque
         assert [call.place for call in played.world.calls] == ["0.0~", "0.1~"]
 
 
+_CALLS_OF_A_CLEAN_UP = {
+    "step": s.Step("b"),
+    "deadline": s.Signal("stop", timeout=0),
+    "child": s.Child(),
+}
+
+
+@pytest.mark.parametrize("name", _CALLS_OF_A_CLEAN_UP)
+def test_child_that_a_failure_cancels_is_started_again(name: str) -> None:
+    """A failure cancels a child and another branch, which cleans up with a call. The child's branch, in a task group, gets the
+    cancellation a turn of the loop later, and still before this call begins. The next attempt starts another child, and the end
+    is requested before or after the end of this child."""
+    waits = s.Branches("group", (s.Block((s.Child(days=2), s.Undo())),))
+    fails = s.Block((s.Sleep(1), s.Step(fails=1)))
+    cleans_up = s.Try("obey", s.Signal(timeout=None), _CALLS_OF_A_CLEAN_UP[name])
+    program = Program(s.Block((s.Undo(), s.Branches("group", (waits, fails, cleans_up)))), attempts=2)
+    [(_, begins)] = play_in_kit(program).run.pauses
+    for seconds, undone in ((-100, ["0.0"]), (100, ["0.1|0|0.1", "0.0"])):
+        request = EndRequest(round(begins + s.span("0.1|0|0.0+", 2) + seconds, 6))
+        played = check(program, request=request)
+        assert [call.place for call in played.world.undone] == undone
+
+
 def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
     """Nothing is raised then, as with `asyncio.timeout`: neither if the end is requested later, nor if it never is."""
     stays = s.Try("stay", s.Signal(timeout=None), s.Step("b"))
