@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -22,8 +22,9 @@ ORDERS = 100
 ORDERS_OF_MANY = 400
 """Orders that are tried if at least MANY_CANCELLED calls were cancelled, which may have ended in any order."""
 MANY_CANCELLED = 5
-FEW_ORDERS = 12
-"""Orders that are tried with a request before and after each of the turns near it."""
+ORDERS_AT_TURNS = (*range(12), *range(12, 72, 2))
+"""Orders that are tried with a request before and after each of the turns near it. Those of even seeds stay near: what happens
+at once is later by far less than a step takes."""
 
 
 LATER = 1e-5
@@ -61,7 +62,8 @@ class Plays:
         taken, lingered = durations(played.world), lingering(played.world)
         holds = begun_again(played.world)
         absences, end = played.world.absences, played.run.end
-        known = (frozenset(table.items()) for table in (taken, lingered, holds))
+        lost = played.run.lost_failures
+        known = (frozenset(table.items()) for table in (taken, lingered, holds, lost))
         key = (*known, tuple(absences.spans), end)
         if key not in self._plain:
             self._plain[key] = play(
@@ -71,6 +73,7 @@ class Plays:
                 lingered=lingered,
                 absences=absences,
                 holds=holds,
+                lost_failures=lost,
                 requested=end,
             )
         return self._plain[key]
@@ -203,16 +206,22 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
         holds.append(begun_again(played.world, lost=True))
     hearings = heard(program, played.world, end)
     cancelled = sum(call.cancelled for call in played.world.calls)
-    orders = ORDERS if cancelled < MANY_CANCELLED else ORDERS_OF_MANY
-    tries = [(orders, False)]
+    orders = range(ORDERS if cancelled < MANY_CANCELLED else ORDERS_OF_MANY)
+    tries: list[tuple[Sequence[int], bool]] = [(orders, False)]
     if absences[0].spans or (end is not None and end.at_turn):  # most likely another turn explains it
-        tries = [(0, False), (0, True), (orders, False), (FEW_ORDERS, True)]
-    for count, at_turns in tries:
+        tries = [((), False), ((), True), (orders, False), (ORDERS_AT_TURNS, True)]
+    for seeds, at_turns in tries:
         for spans, begins, hearing in product(absences, holds, hearings):
             known = partial(
-                play, program, absences=spans, holds=begins, heard=hearing, lingered=lingering(played.world)
+                play,
+                program,
+                absences=spans,
+                holds=begins,
+                heard=hearing,
+                lingered=lingering(played.world),
+                lost_failures=played.run.lost_failures,
             )
-            for as_played in _orders(known, taken, anew, count=count):
+            for as_played in _orders(known, taken, anew, seeds=seeds):
                 plays = _asked(as_played, end, spans, at_turns=at_turns)
                 if any(not differences(played, plain) for plain in plays):
                     return True
@@ -220,14 +229,15 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
 
 
 def _orders(
-    as_played: Callable[..., Play], *taken: dict[tuple[str, int], float], count: int
+    as_played: Callable[..., Play], *taken: dict[tuple[str, int], float], seeds: Sequence[int]
 ) -> Iterator[Callable[..., Play]]:
-    """Yield the plays with these durations of calls: in the order of their instants, and in other orders of what happens at
-    once."""
+    """Yield the plays with these durations of calls: in the order of their instants, and in the orders of these seeds of what
+    happens at once."""
     yield partial(as_played, durations=taken[-1])
-    for order in range(count):
-        for known in (*taken, None):
-            yield partial(as_played, seed=order, durations=known, shuffled=True)
+    different = [known for nth, known in enumerate(taken) if known not in taken[:nth]]
+    for seed in seeds:
+        for known in (*different, None):
+            yield partial(as_played, seed=seed, durations=known, shuffled=True)
 
 
 def _asked(

@@ -233,6 +233,8 @@ class CrashedRun(DurableRun):
         self.commit_times: list[float] = []
         self.pauses: list[tuple[float, float]] = []
         """When each attempt failed that was tried again, and when the next one began."""
+        self.lost_failures: dict[int, float] = {}
+        """When a crash lost the failure of an attempt, by how many attempts had failed before."""
         self._task: asyncio.Task[Outcome | None] | None = None
         self.crashes = set(crashes)
         self.late = late
@@ -336,6 +338,8 @@ class CrashedRun(DurableRun):
 
     def _crash(self, where: str) -> None:
         self.crashed_at.append(where)
+        if self.memory.failed_at is not None:
+            self.lost_failures[self.memory.failures] = time.monotonic()
         self.world.crash()
         super()._crash(where)
 

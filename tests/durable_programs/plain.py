@@ -11,7 +11,7 @@ import random
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -65,12 +65,16 @@ class Plain:
         requested: RequestedEnd | None = None,
         *,
         came: bool = False,
+        lost_failures: Mapping[int, float] | None = None,
     ) -> None:
         self.program = program
         self.requested = requested
         """The end that the run is asked for."""
         self.came = came
         """The request came before the end of the run that this play is compared with."""
+        self.lost_failures = lost_failures or {}
+        """When a crash lost the failure of an attempt that was to be tried again, by how many attempts had failed before. The
+        function fails again at this instant."""
         self.at_failure: tuple[float, set[str], set[str], set[tuple[str, int]]] | None = None
         """What was known when the function failed that may be tried again."""
         self._calling: Counter[str] = Counter()
@@ -91,8 +95,8 @@ class Plain:
         """The instant at which each step was asked for."""
         self.cut: set[tuple[str, int]] = set()
         """The calls of steps, and the waits, that were cancelled or never began because of that."""
-        self._dropped: set[tuple[str, int]] = set()
-        """The waits that were cancelled. What they wait for is cancelled once another call begins."""
+        self._dropped: dict[tuple[str, int], float] = {}
+        """When each wait was cancelled. What it waits for is cancelled once another call begins."""
         self._number = len(failures)
         self._unseen: list[float] = []
         """The instants for which a call waited, and which had not come when it was cancelled."""
@@ -154,13 +158,22 @@ class Plain:
         return max(time.monotonic(), self.failures[-1] + PAUSE if self.failures else 0.0)
 
     async def finish_running(self) -> None:
-        """Wait until the functions of steps that run have finished, or until the end of the run is requested."""
-        if self._calling and self.requested is not None:
+        """Wait until the functions of steps that run have finished, and until a failure that a crash lost has come again. End
+        the wait if the end of the run is requested."""
+        fails_again = self.lost_failures.get(self._number, 0.0)
+        if (self._calling or time.monotonic() < fails_again) and self.requested is not None:
             self._held = asyncio.Event()
             with suppress(TimeoutError):
                 left = self.end_told_at() - time.monotonic()
-                await asyncio.wait_for(self._held.wait(), left if left < NEVER else None)
+                await asyncio.wait_for(
+                    self._finished(self._held, fails_again), left if left < NEVER else None
+                )
             self._held = None
+
+    async def _finished(self, held: asyncio.Event, fails_again: float) -> None:
+        if self._calling:
+            await held.wait()
+        await asyncio.sleep(max(fails_again - time.monotonic(), 0))
 
     async def _until_told(self) -> None:
         """Wait for ever where nothing is told any more in this attempt."""
@@ -205,7 +218,7 @@ class Plain:
 
     def _drop(self, call: tuple[str, int]) -> None:
         """Note that a wait was cancelled. What it waits for is cut off once the run suspends itself, too."""
-        self._dropped.add(call)
+        self._dropped[call] = time.monotonic()
         self._cut_when_suspended()
 
     def _cut_when_suspended(self) -> None:
@@ -215,12 +228,16 @@ class Plain:
             if not self._calling and self._held is None:
                 self.cut |= dropped
 
-        if dropped := self._dropped - self.cut:
+        if dropped := self._dropped.keys() - self.cut:
             asyncio.get_running_loop().call_later(LOOK, suspend)
 
     def _cut_dropped(self) -> None:
         """Cut off the waits that were cancelled before, once a call begins that waits for an instant."""
-        asyncio.get_running_loop().call_later(SOON, self.cut.update, set(self._dropped))
+        asyncio.get_running_loop().call_later(SOON, self._cut_dropped_by, time.monotonic())
+
+    def _cut_dropped_by(self, asked: float) -> None:
+        """Cut off the waits that were cancelled up to the turn in which a call was asked for: it begins after this turn."""
+        self.cut |= {call for call, instant in self._dropped.items() if instant <= asked + SOON / 2}
 
     async def sleep(self, seconds: float) -> None:
         await self._sleep_since(self._begin(), seconds)
@@ -238,10 +255,10 @@ class Plain:
     async def _turn(self) -> None:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does. After an absence all
         that was over is told before."""
-        dropped = set(self._dropped)
-        await asyncio.sleep(self._begin() - time.monotonic() + SOON)
+        asked = time.monotonic()
+        await asyncio.sleep(self._begin() - asked + SOON)
         await self._until_told()
-        self.cut |= dropped
+        self._cut_dropped_by(asked)
 
     async def _next_attempt(self, ended: str = "") -> None:
         """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended, and

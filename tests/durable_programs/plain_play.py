@@ -156,14 +156,15 @@ def play(
     late_starts: float = 0.0,
     absences: Absences | None = None,
     holds: Cuts | None = None,
+    lost_failures: Mapping[int, float] | None = None,
     heard: Mapping[str, float] | None = None,
     requested: RequestedEnd | None = None,
     ticks: list[float] | None = None,
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is.
-    `absences`, the `holds` of calls that a crash cut off, when signals were `heard`, how long cancelled calls `lingered`, and the
-    `requested` end are those of the run that it is compared with. The instants at which something happens are added to
-    `ticks`."""
+    `absences`, the `holds` of calls that a crash cut off, the `lost_failures` of attempts, when signals were `heard`, how long
+    cancelled calls `lingered`, and the `requested` end are those of the run that it is compared with. The instants at which
+    something happens are added to `ticks`."""
     came = requested is not None
     if requested is None and program.cancelled is not None:
         requested = RequestedEnd(span("cancel", program.cancelled))
@@ -191,7 +192,9 @@ def play(
             requested_at=math.inf if requested is None else requested.instant,
             heard=dict(heard or {}),
         )
-        plain = Plain(program, world, rounds, held, failures, before, requested, came=came)
+        plain = Plain(
+            program, world, rounds, held, failures, before, requested, came=came, lost_failures=lost_failures
+        )
         before = plain
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
 

@@ -203,6 +203,29 @@ def test_step_that_only_failed_attempts_asked_for_does_not_begin_after_the_reque
         assert [call.place for call in played.world.calls] == ["0.0~", "0.1~"]
 
 
+_CALLS_OF_A_CLEAN_UP = {
+    "step": s.Step("b"),
+    "deadline": s.Signal("stop", timeout=0),
+    "child": s.Child(),
+}
+
+
+@pytest.mark.parametrize("name", _CALLS_OF_A_CLEAN_UP)
+def test_child_that_a_failure_cancels_is_started_again(name: str) -> None:
+    """A failure cancels a child and another branch, which cleans up with a call. The child's branch, in a task group, gets the
+    cancellation a turn of the loop later, and still before this call begins. The next attempt starts another child, and the end
+    is requested before or after the end of this child."""
+    waits = s.Branches("group", (s.Block((s.Child(days=2), s.Undo())),))
+    fails = s.Block((s.Sleep(1), s.Step(fails=1)))
+    cleans_up = s.Try("obey", s.Signal(timeout=None), _CALLS_OF_A_CLEAN_UP[name])
+    program = Program(s.Block((s.Undo(), s.Branches("group", (waits, fails, cleans_up)))), attempts=2)
+    [(_, begins)] = play_in_kit(program).run.pauses
+    for seconds, undone in ((-100, ["0.0"]), (100, ["0.1|0|0.1", "0.0"])):
+        request = EndRequest(round(begins + s.span("0.1|0|0.0+", 2) + seconds, 6))
+        played = check(program, request=request)
+        assert [call.place for call in played.world.undone] == undone
+
+
 def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
     """Nothing is raised then, as with `asyncio.timeout`: neither if the end is requested later, nor if it never is."""
     stays = s.Try("stay", s.Signal(timeout=None), s.Step("b"))
@@ -246,6 +269,16 @@ def test_order_of_many_cancelled_steps_has_a_plain_play() -> None:
     played = check(program, request=EndRequest(0.013923))
     assert len([call for call in played.world.calls if call.cancelled]) == 7
     assert {"0.0#2#1!", "0.0#2#2!"} <= {call.place for call in played.world.calls if call.recorded}
+
+
+def test_order_of_children_that_end_at_once_has_a_plain_play() -> None:
+    """Three children end in one turn, and the end is requested in it. The failure of the second one is told before that. It
+    cancels the third call, whose branch then cleans up with a step."""
+    cleans_up = s.Try("except", s.Try("refuse", s.Child(), s.Undo()), s.Step())
+    fails = s.Block((s.Undo(), s.Start(0, s.Step()), s.Block(()), s.Child(fails=True)))
+    both = s.Branches("gather", (s.Branches("gather", (cleans_up,)), s.Child(), s.Block((fails,))))
+    played = check(Program(s.Block((both,))), request=EndRequest(commit=0))
+    assert [call.place for call in played.world.calls if call.recorded] == ["0.0|0|0!"]
 
 
 def test_end_is_requested_before_the_first_call_of_an_attempt() -> None:
@@ -315,6 +348,22 @@ def test_end_is_requested_while_a_failed_attempt_waits_for_its_steps() -> None:
     played = check(program, request=EndRequest(0.122512, ends_as="timeout"))
     assert played.failures == 0
     assert [call.place for call in played.world.undone] == ["0.0"]
+
+
+def test_end_is_requested_near_a_failure_that_a_crash_lost() -> None:
+    """A child has failed, and the step still runs. A crash loses this failure and the result of the step. The next attempt fails
+    again without a call of the step, and the end is requested a few turns before or after that."""
+    both = s.Branches("gather", (s.Child(fails=True), s.Step("b")))
+    program, crash = Program(s.Block((s.Undo(), both)), attempts=2), (4,)
+    [lost] = play_in_kit(program, crash).run.lost_failures.values()
+    failures = set()
+    for turns in range(8):
+        played = check(program, crash, request=EndRequest(commit=3, turns=turns))
+        assert played.run.end is not None
+        assert played.run.end.instant == lost
+        assert [call.place for call in played.world.undone] == ["0.0"]
+        failures.add(played.failures)
+    assert failures == {0, 1}
 
 
 def test_delay_of_a_try_that_ended_after_the_failure_counts_from_its_end() -> None:
