@@ -135,7 +135,7 @@ def test_schedule_of_task_in_other_file_starts_stub(tmp_path: Path) -> None:
     assert schedules["x"] == {"action": "depot.other_tasks_clean", "every": 60.0, "params": {"days": 1095}}
     assert "other_tasks_clean" in actions
     assert (report.mapped["schedules"], report.applied["schedules"]) == (1, 1)
-    assert any("other.tasks.clean is in no file" in gap.what for gap in report.gaps)
+    assert any("other.tasks.clean is not in the imported files" in gap.what for gap in report.gaps)
 
 
 def test_settings_hold_for_task_in_other_file(tmp_path: Path) -> None:

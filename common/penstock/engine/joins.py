@@ -44,7 +44,7 @@ def deliver_arrivals(draft: Draft) -> Asking[None]:
             task_state.rescues += arrival.rescue
             if arrival.source in node.named:
                 task_state.named[arrival.source] = arrival.outcome
-        if _decidable(node, task_state):
+        if node.is_decidable(task_state.success, task_state.failed, task_state.skipped):
             yield from run_or_skip(draft, draft.plan[target], task_state)
     draft.arriving.clear()
 
@@ -73,14 +73,6 @@ def run_or_skip(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
                 yield from _mark_handled(draft, source)
     task_state.status, task_state.runs = DUE, True
     draft.state.due.append(node.index)
-
-
-def _decidable(node: Node, task_state: TaskState) -> bool:
-    if task_state.arrived == len(node.sources):
-        return True
-    if node.early_failure and task_state.failed >= node.early_failure:
-        return True
-    return bool(node.early_success) and task_state.success >= node.early_success
 
 
 def _rule_holds(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[bool]:

@@ -52,6 +52,14 @@ class Node:
         waits = "wait_for_event" if self.step.wait_for_event else "inquiry"
         return self.step.action or self.step.workflow or waits
 
+    def is_decidable(self, success: int, failed: int, skipped: int) -> bool:
+        """Return True if it can be decided whether the task runs, after so many of its sources ended with each outcome."""
+        if success + failed + skipped == len(self.sources):
+            return True
+        if self.early_failure and failed >= self.early_failure:
+            return True
+        return bool(self.early_success) and success >= self.early_success
+
     @property
     def transitions(self) -> tuple[Any, ...]:
         return self.step.next if isinstance(self.step, Task) else ()

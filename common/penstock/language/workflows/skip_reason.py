@@ -36,10 +36,9 @@ def skip_reason(
     does not say it, as after a rerun that has kept the skip."""
     if state.by_hand:
         return BY_HAND
-    arrived = state.success + state.failed + state.skipped
     if not node.sources:
         return _condition(node)
-    if arrived < len(node.sources):
+    if not node.is_decidable(state.success, state.failed, state.skipped):
         return None
     if state.success < node.early_success:
         return _too_few(graph, node, state)

@@ -79,6 +79,19 @@ def test_reason_names_the_rule_that_decided(rule: str, ends: tuple[str, str], re
     assert reasons(world)["c"] == reason
 
 
+def test_task_is_skipped_before_all_tasks_before_it_have_ended() -> None:
+    world = run(
+        """
+        a: {action: t.a}
+        b: {action: t.b}
+        c: {action: t.c, needs: [a, b], join: any, when: '{{ parameters.n > 2 }}'}
+        """,
+        n=1,
+    )
+    world.finish(("a", 1))
+    assert reasons(world) == {"c": "its condition is false: parameters.n > 2"}
+
+
 def test_transition_that_was_not_taken_is_named() -> None:
     world = run(
         """
