@@ -119,6 +119,7 @@ from penstock_import.environment_defaults import with_defaults
 from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
+from penstock_import.settings_variants import Variants
 from penstock_import.wanted_text import NotMapped
 
 _MAX_SHOWN = 160
@@ -231,6 +232,8 @@ class CeleryProject:
         """True if a setting disables all rate limits."""
         self._has_computed_names = False
         """True if a task has a name that only running the code would tell."""
+        self._mapped_settings: list[tuple[str, list[tuple[str, ast.expr]]]] = []
+        """The settings for all tasks that are mapped, each with its places."""
         self._unread_tasks: set[str] = set()
         """Actions whose tasks are in no file that was read."""
         self._rejecting: set[str] = set()
@@ -350,7 +353,8 @@ class CeleryProject:
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
-        self._routes(settings.routes())
+        route_maps = settings.routes()
+        self._routes(route_maps)
         self._global_settings(self._relevant)
         self._settle_losses()
         self._tell_retried_timeouts()
@@ -360,6 +364,7 @@ class CeleryProject:
         self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
         settings.name_left()
         self._taken |= settings.taken
+        self._tell_variants(sources, schedules, route_maps)
         if settings.unmapped:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
@@ -838,9 +843,34 @@ class CeleryProject:
                     self.report.unmap("tasks", action)
                 self._gap(file, value, f"{setting} of one application, imported for the tasks of all",
                           "Write it only into the actions of this application.")  # fmt: skip
+            self._mapped_settings.append((setting, [(file, value) for file, _, value in places]))
             for _, use, value in places:
                 self._take(use)
                 self._take(value)
+
+    def _tell_variants(
+        self,
+        sources: Sources,
+        schedules: list[tuple[str, str, ast.expr]],
+        maps: list[list[tuple[str, RouteKey, ast.expr]]],
+    ) -> None:
+        """Record a gap for each mapped setting of a module of settings that Django does not read in any case."""
+        if not sources.is_django:
+            return
+        variants = Variants(self._trees)
+        settings = [(f"the schedule {key}", [(file, value)]) for file, key, value in schedules]
+        of_files: dict[str, ast.expr] = {}
+        for file, _, value in (entry for routes in maps for entry in routes):
+            of_files.setdefault(file, value)
+        settings += [("task_routes", [place]) for place in of_files.items()]
+        for name, places in settings + self._mapped_settings:
+            others = variants.without([file for file, _ in places])
+            if others:
+                file, value = places[0]
+                text = f"{name} of {file}, which these modules of settings do not always take: {', '.join(others)}"
+                self._gap(file, value, text,
+                          "It is imported for all: remove it if the module that DJANGO_SETTINGS_MODULE names does not "
+                          "take it.")  # fmt: skip
 
     def _are_equal(self, values: list[ast.expr]) -> bool:
         """Return whether all values of a setting are the same literal, so that any of them may count."""
@@ -995,6 +1025,7 @@ class CeleryProject:
             return None, True
         if not zone:  # Celery reads an empty text as no zone
             return None, is_local
+        self._mapped_settings.append(("the zone of schedules", [(file, value) for file, _, value in zones]))
         for _, use, value in zones:
             self._take(use)
             self._take(value)
@@ -1014,7 +1045,11 @@ class CeleryProject:
             "config_from_envvar",
         }
         return len(sources) == 1 and not any(
-            (isinstance(node, ast.Attribute) and (node.attr in of_code or node.attr == "conf"))
+            (
+                isinstance(node, ast.Attribute)
+                and (node.attr in of_code or node.attr == "conf")
+                and not _is_read_of_django(node)
+            )
             or (
                 isinstance(node, ast.keyword) and node.arg in (*ZONES, *of_code, "config_source", "run_every")
             )
@@ -1647,6 +1682,11 @@ def _assigned_names(tree: ast.AST) -> set[str]:
             names.add(node.id)
         waiting.extend(children(node))
     return names
+
+
+def _is_read_of_django(node: ast.Attribute) -> bool:
+    """Return whether an expression reads a setting from `settings` of Django, which are those of the one source."""
+    return isinstance(node.ctx, ast.Load) and ast.unparse(node.value).rpartition(".")[2] == "settings"
 
 
 def _is_of_celery(name: str) -> bool:
