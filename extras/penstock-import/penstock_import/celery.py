@@ -234,6 +234,8 @@ class CeleryProject:
         """True if a task has a name that only running the code would tell."""
         self._mapped_settings: list[tuple[str, list[tuple[str, ast.expr]]]] = []
         """The settings for all tasks that are mapped, each with its places."""
+        self._zones: list[tuple[str, ast.AST, ast.expr]] = []
+        """The places of the zone that schedules have: file, statement and value of each."""
         self._unread_tasks: set[str] = set()
         """Actions whose tasks are in no file that was read."""
         self._rejecting: set[str] = set()
@@ -362,6 +364,8 @@ class CeleryProject:
         for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
         self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
+        if self.project.schedules:
+            self._take_zones()
         settings.name_left()
         self._taken |= settings.taken
         self._tell_variants(sources, schedules, route_maps)
@@ -582,8 +586,13 @@ class CeleryProject:
                           "Move its effect with the code, or write it into the action.")  # fmt: skip
         arguments = [*node.args.posonlyargs, *node.args.args][int(is_bound) :]
         required = len(arguments) > len(node.args.defaults) or None in node.args.kw_defaults
-        if node.args.kwarg is not None and node.args.vararg is None and required:
-            self._gap(file, node, f"the parameters of {node.name} beside **{node.args.kwarg.arg}",
+        variadic = [
+            f"{stars}{part.arg}"
+            for stars, part in (("*", node.args.vararg), ("**", node.args.kwarg))
+            if part is not None
+        ]
+        if variadic and required:
+            self._gap(file, node, f"the parameters of {node.name} beside {', '.join(variadic)}",
                       "Penstock accepts any parameters: let the function refuse a call that lacks a required one.")  # fmt: skip
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
@@ -1025,11 +1034,17 @@ class CeleryProject:
             return None, True
         if not zone:  # Celery reads an empty text as no zone
             return None, is_local
-        self._mapped_settings.append(("the zone of schedules", [(file, value) for file, _, value in zones]))
-        for _, use, value in zones:
+        self._zones = zones
+        return (None if zone.upper() == "UTC" else zone), False
+
+    def _take_zones(self) -> None:
+        """Note that the schedules have the zone."""
+        if self._zones:
+            places = [(file, value) for file, _, value in self._zones]
+            self._mapped_settings.append(("the zone of schedules", places))
+        for _, use, value in self._zones:
             self._take(use)
             self._take(value)
-        return (None if zone.upper() == "UTC" else zone), False
 
     def _has_one_source(self) -> bool:
         """Return whether one application alone is given settings, and the schedules are among them: any other one has none."""

@@ -89,7 +89,7 @@ _OPTIONS: Mapping[str, str] = {
     "--autoscale": "is `penstock worker --concurrency` with the larger number",
     "-B": "needs nothing, as executors start what is due",
     "--time-limit": "is `timeout` and `executor: process` of each action without a `timeout` of its own",
-    "--soft-time-limit": "is `timeout` of each action without a `timeout` of its own",
+    "--soft-time-limit": "is `timeout` of each action whose task has no soft limit of its own, instead of a longer `timeout`",
     "--max-memory-per-child": "is `memory_limit` of the executor `process` (docs/task-executors.md)",
     "--max-tasks-per-child": "is `jobs_per_child` of the executor `process` (docs/task-executors.md)",
     "-P": "is `executor` of the actions",
