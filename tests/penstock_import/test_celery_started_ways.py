@@ -78,6 +78,40 @@ def test_script_that_passes_its_arguments_on_twice_is_named(tmp_path: Path) -> N
     assert LIMIT in lines[0]
 
 
+@pytest.mark.parametrize(
+    ("image", "text", "line"),
+    [
+        (
+            'ENTRYPOINT ["/srv/w.sh"]\n',
+            "  worker:\n    command: [--app, depot, worker, --time-limit, '4']\n",
+            2,
+        ),
+        ('ENTRYPOINT ["celery", "-A", "depot"]\n', "  worker:\n    command: worker --time-limit 4\n", 2),
+        ('ENTRYPOINT ["celery"]\n', "  - args:\n    - worker\n    - --time-limit\n    - '4'\n", 1),
+    ],
+)
+def test_words_for_an_entry_point_of_another_file_are_named(
+    tmp_path: Path, image: str, text: str, line: int
+) -> None:
+    files = {"w.sh": 'celery "$@"\n', "Dockerfile": image, "up.yml": text}
+    (worker,) = [text for text in commands(tmp_path, files) if text.startswith(f"up.yml:{line} ")]
+    assert "Start `penstock worker` and `penstock executor`." in worker
+    assert LIMIT in worker
+
+
+@pytest.mark.parametrize(
+    ("image", "text"),
+    [
+        ('ENTRYPOINT ["/srv/run.sh"]\n', "  command: worker --time-limit 4\n"),
+        ('ENTRYPOINT ["/srv/w.sh"]\n', "  entrypoint: rq\n  command: worker --time-limit 4\n"),
+        ('ENTRYPOINT ["/srv/w.sh"]\n', "  command: serve --worker 4\n"),
+    ],
+)
+def test_words_for_another_program_are_not_named(tmp_path: Path, image: str, text: str) -> None:
+    lines = commands(tmp_path, {"w.sh": 'celery "$@"\n', "Dockerfile": image, "up.yml": text})
+    assert [line for line in lines if line.startswith("up.yml")] == []
+
+
 def test_options_for_a_script_of_a_worker_are_named(tmp_path: Path) -> None:
     files = {"w.sh": 'celery -A depot worker "$@"\n', "Procfile": "w: ./w.sh --time-limit 4\n"}
     caller, script = commands(tmp_path, files, "app.conf.task_default_queue = 'own'\n")

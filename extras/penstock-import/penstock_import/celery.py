@@ -876,7 +876,8 @@ class CeleryProject:
             others = variants.without([file for file, _ in places])
             if others:
                 file, value = places[0]
-                text = f"{name} of {file}, which these modules of settings do not always take: {', '.join(others)}"
+                listed = others[0] if len(others) == 1 else f"{others[0]} and {len(others) - 1} more"
+                text = f"{name} of {file}, which these modules of settings do not always take: {listed}"
                 self._gap(file, value, text,
                           "It is imported for all: remove it if the module that DJANGO_SETTINGS_MODULE names does not "
                           "take it.")  # fmt: skip

@@ -18,18 +18,18 @@ from penstock_import.command_lines import (
     OTHER_PARTS,
     PARTS,
     command_lines,
+    entry_points,
     is_command,
     is_program,
     script_lines,
 )
 from penstock_import.command_variables import option_of, variables
 from penstock_import.passed_arguments import (
-    RUN,
-    RUN_OF_VARIABLE,
     calls,
     may_run_celery,
     passing_functions,
     passing_words,
+    run_of,
     without_prose,
 )
 
@@ -112,8 +112,15 @@ def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterato
     files that are read as Python."""
     texts = dict(_texts(folder, read))
     scripts = _passing_scripts(texts)
+    starts = [
+        words
+        for text in texts.values()
+        if may_run_celery(text, scripts)
+        for words in entry_points(text, scripts)
+    ]
+    entry_point = starts[0] if starts else []
     for name, text in texts.items():
-        if not may_run_celery(text, scripts):
+        if not may_run_celery(text, scripts) and not entry_point:
             continue
         rows = _ROWS.search(text)
         if rows is not None:
@@ -128,7 +135,7 @@ def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterato
         for number, variable, value in variables(text):
             yield str(name), number, *_of_variable(variable, value, queues)
         functions = passing_functions(script_lines(text))
-        for part in command_lines(text, scripts):
+        for part in command_lines(text, scripts, entry_point):
             number, line = part.number, part.text
             printed = without_prose(line)
             command = COMMAND.search(printed)
@@ -136,9 +143,9 @@ def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterato
                 words = _plain(command[0]).split()
                 yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
                 continue
-            run = None if part.is_part else RUN.search(printed) or RUN_OF_VARIABLE.search(printed)
+            run = None if part.is_part else run_of(printed)
             if run is not None:
-                words = _plain(run["run"]).split()
+                words = _plain(run).split()
                 if not {"--help", "--version", "-h"} & set(words):
                     yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
                 continue

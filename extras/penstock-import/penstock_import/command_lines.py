@@ -111,14 +111,29 @@ def _plain_lines(text: str) -> list[str]:
     return [_MODULE.sub("celery", _SUBSTITUTED.sub(r"\1", line)) for line in text.splitlines()]
 
 
-def command_lines(text: str, scripts: Collection[str] = ()) -> Iterator[Line]:
+def entry_points(text: str, scripts: Collection[str]) -> Iterator[list[str]]:
+    """Yield the words of each `entrypoint` of a file that runs Celery, or one of the scripts that pass their arguments to it."""
+    lines = script_lines(text)
+    for entry in (_entry(lines, number) for number in range(len(lines))):
+        words = entry.words if entry is not None and entry.key == "entrypoint" else ()
+        for number, word in enumerate(words):
+            if is_program(word) or word.rpartition("/")[2] in scripts:
+                yield list(words[number:])
+                break
+
+
+def command_lines(
+    text: str, scripts: Collection[str] = (), entry_point: Sequence[str] = ()
+) -> Iterator[Line]:
     """Yield each line that is not a comment, and each command that several lines hold. `scripts` pass their arguments to
-    Celery."""
+    Celery. `entry_point` are the words of an `entrypoint` in another file."""
     plain = _plain_lines(text)
     lines = _with_values(plain)
     paired: set[int] = set()
     for entry, words in _beside(lines, paired, scripts):
         yield Line(entry + 1, " ".join(words))
+    for number, arguments in _without_program(lines, paired) if entry_point else ():
+        yield Line(number + 1, " ".join([*entry_point, *arguments]))
     folded = list(_folded(lines))
     parts = {number for first, last, _ in folded for number in range(first, last)}
     for first, last in _continued(lines, _SECTION.search(text) is not None):
@@ -256,6 +271,22 @@ def _beside(lines: list[str], paired: set[int], scripts: Collection[str]) -> Ite
                 range(arguments.first, arguments.last + 1)
             )
             yield min(program.first, arguments.first), words
+
+
+def _without_program(lines: list[str], paired: set[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the first line and the words of each key with arguments that name a command, and with no program beside them.
+    Its lines are added to `paired`."""
+    entries = [entry for number in range(len(lines)) if (entry := _entry(lines, number)) is not None]
+    for entry in entries:
+        is_open = entry.words[0].startswith("-") or entry.words[0] in PARTS
+        if not is_open or entry.key == "entrypoint" or entry.first in paired or not PARTS & set(entry.words):
+            continue
+        if not any(
+            entry.key in _ARGUMENTS.get(other.key, ()) and _are_beside(lines, other, entry)
+            for other in entries
+        ):
+            paired |= set(range(entry.first, entry.last + 1))
+            yield entry.first, entry.words
 
 
 def _are_beside(lines: list[str], program: _Entry, arguments: _Entry) -> bool:

@@ -28,7 +28,7 @@ from penstock_import.environment_defaults import with_defaults
 from penstock_import.wanted_text import NotMapped
 from penstock_import.whole_modules import gets_names
 
-MARKS = frozenset({"DATABASES", "INSTALLED_APPS", "MIDDLEWARE", "MIDDLEWARE_CLASSES", "ROOT_URLCONF"})
+_MARKS = frozenset({"DATABASES", "INSTALLED_APPS", "MIDDLEWARE", "MIDDLEWARE_CLASSES", "ROOT_URLCONF"})
 """The names that only a module of settings gives."""
 _OF_SECRETS = ("BROKER", "CREDENTIAL", "DSN", "KEY", "PASS", "PRIVATE", "SECRET", "TOKEN", "URI", "URL")
 """The parts of the names of secrets. The text of such a setting is not copied into the report."""
@@ -326,7 +326,7 @@ class DjangoSettings:
             file
             for file, tree in self._trees.items()
             if any(
-                isinstance(target, ast.Name) and target.id in MARKS
+                isinstance(target, ast.Name) and target.id in _MARKS
                 for statement in tree.body
                 if isinstance(statement, ast.Assign)
                 for target in statement.targets

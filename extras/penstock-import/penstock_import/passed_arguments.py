@@ -12,29 +12,31 @@ Programs = Mapping[str, tuple[str, ...]]
 
 _BEFORE = (
     r"""(?:^|[;&|({`"']|\)\s|-\s|[:=]\s*|\b(?:CMD|ENTRYPOINT|RUN|do|else|eval|exec|nice|nohup|set|then|time)\s"""
-    r"""|(?:coverage|hatch|pdm|pipenv|poetry|rye|uv)\s+run\s|\b(?:chpst|env|gosu|setuidgid|su-exec|sudo)\s[^;&|]*?"""
+    r"""|(?:coverage|hatch|pdm|pipenv|poetry|rye|uv)\s+run\s|\b(?:chpst|env|gosu|setuidgid|su-exec|sudo)\s[^;&|]{0,200}?"""
     r"""|\s(?:--|-m)["',\s])"""
 )
 """A pattern for what stands before a program that a line runs."""
-_PROGRAM = rf"""{_BEFORE}["'\[\s@]*(?:\w+=\S*\s+)*["']?(?:[\w./${{}}~-]*/)?"""
+_PROGRAM = rf"""{_BEFORE}["'\[\s@]*(?:\w+=\S*\s+)*["']?(?:[\w./${{}}~-]{{0,200}}/)?"""
 _PASSED = r"""(?:\$[@*\d]|\$\{(?:[@*]|\d)[^}]*\}|%[*\d])"""
 _OF_ALL = r"-[ACbq]\b|--(?:app|broker|config|loader|no-color|quiet|result-backend|skip-checks|workdir)\b"
 """The options that the program takes before the name of a command."""
-RUN = re.compile(
+_RUN = re.compile(
     rf"""{_PROGRAM}(?P<run>celery["',\s]+(?:{_OF_ALL}|\$(?!\w*:)|%[*\d(\w]|\{{\{{).*"""
     rf"""|celery\s+(?:{"|".join(sorted(OTHER_PARTS))})["']?\s*$)"""
 )
 """A pattern for a line that runs Celery, whatever its further words are."""
-RUN_OF_VARIABLE = re.compile(
+_RUN_OF_VARIABLE = re.compile(
     rf"""(?:^|[;&|]|\b(?:exec|nohup|eval|then|do)\s)["'\s]*"""
     rf"""(?P<run>\$(?:\w+|\{{\w+\}})["']?\s(?=(?:.*\s)?(?:-A|--app)[\s=]).*?\s(?:{"|".join(sorted(PARTS | OTHER_PARTS))})\b.*)"""
 )
 """A pattern for a program of a variable without a text in the file, which has an application and the name of a command."""
 _WITHOUT_NAME = re.compile(r"(?:-A|--app)[\s=].*\b(?:worker|beat|multi)\b")
-_PASSING = re.compile(rf"""{_PROGRAM}celery\b(?P<words>[^;&|]*?)["'\s]{_PASSED}""")
+_PASSING = re.compile(rf"""{_PROGRAM}celery\b(?P<words>[^;&|]{{0,500}}?)["'\s]{_PASSED}""")
 _PASSING_SCRIPT = re.compile(rf"""["'\s]{_PASSED}""")
 _FUNCTION = re.compile(r"^\s*(?:function\s+([\w-]+)\s*(?:\(\s*\))?|([\w-]+)\s*\(\s*\))\s*(?:\{(.*))?$")
 _ALIAS = re.compile(r"""^\s*alias\s+([\w-]+)=["'](.*\bcelery\b[^"']*)["']\s*$""")
+_MAX_CHARACTERS = 5_000
+"""The length of a line of a script. Longer lines are data."""
 _ECHO = re.compile(
     r"""((?:^|[;&|({]|\b(?:RUN|do|else|then)\s|-\s)[\s@]*)(?:echo|printf)\s+(?:"(?:[^"\\`$]|\\.|\$(?!\())*"|'[^']*'|[^;&|<>"'`()$]|\$(?!\())+(?=$|;|&&|\|\||\}|\))"""
 )
@@ -50,7 +52,19 @@ def may_run_celery(text: str, scripts: Programs) -> bool:
 
 def without_prose(line: str) -> str:
     """Return a line without the texts that it only prints."""
+    if len(line) > _MAX_CHARACTERS:
+        return line
     return _ECHO.sub(r"\1", line) if "echo" in line or "printf" in line else line
+
+
+def run_of(line: str) -> str | None:
+    """Return the text of a line from the program on, if the line runs Celery; None for any other line."""
+    if len(line) > _MAX_CHARACTERS:
+        return None
+    match = _RUN.search(line) if "celery" in line else None
+    if match is None and "$" in line and ("-A" in line or "--app" in line):
+        match = _RUN_OF_VARIABLE.search(line)
+    return match["run"] if match is not None else None
 
 
 def passing_functions(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -95,14 +109,15 @@ def passing_words(lines: Iterable[str], scripts: Programs) -> tuple[str, ...] | 
 
 
 def _passing_words(line: str) -> tuple[str, ...] | None:
-    match = None if _COMMENT.match(line) else _PASSING.search(line)
+    match = _PASSING.search(line[:_MAX_CHARACTERS]) if "celery" in line and not _COMMENT.match(line) else None
     return ("celery", *re.sub(r"""["',\[\]]""", " ", match["words"]).split()) if match is not None else None
 
 
 def calls(line: str, programs: Programs, is_script: bool) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each call of these programs in a line, where it has the name of a command or an option.
     A function counts only where a command begins."""
-    if not programs or _COMMENT.match(line):
+    is_named = len(line) <= _MAX_CHARACTERS and any(name in line for name in programs)
+    if not is_named or _COMMENT.match(line):
         return
     names = "|".join(map(re.escape, sorted(programs, key=len, reverse=True)))
     before = r"(?<![\w.$-])" if is_script else r"(?:^|[;&|({]|\b(?:do|else|then)\s|\)\s)\s*"

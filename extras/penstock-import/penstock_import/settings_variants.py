@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 from penstock_import.celery_calls import absolute_path, walk
 from penstock_import.celery_sources import is_whole, modules_of_django
-from penstock_import.django_settings import MARKS
+
+_MARKS = frozenset({"INSTALLED_APPS", "ROOT_URLCONF"})
+"""The names that each whole module of settings gives or takes."""
 
 
 class Variants:
@@ -25,7 +27,9 @@ class Variants:
                 break
             settings |= further
         taken_by_others = {name for file in settings for name, _ in imports[file]}
-        choices = {file for file in settings if file not in taken_by_others and not _is_of_tests(file)}
+        whole = {file for file in settings if _gives_marks(trees[file]) or imports[file]}
+        whole |= {file for file in settings for path in named if is_whole(file, path)}
+        choices = {file for file in whole if file not in taken_by_others and not _is_of_tests(file)}
         self._settings = settings
         self._always = {choice: _closure(choice, imports) for choice in choices}
 
@@ -60,7 +64,7 @@ def _closure(file: str, imports: Mapping[str, list[tuple[str, bool]]]) -> set[st
 
 def _gives_marks(tree: ast.Module) -> bool:
     return any(
-        isinstance(target, ast.Name) and target.id in MARKS
+        isinstance(target, ast.Name) and target.id in _MARKS
         for statement in tree.body
         if isinstance(statement, ast.Assign | ast.AnnAssign)
         for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
