@@ -687,8 +687,9 @@ def is_log(call: ast.Call) -> bool:
 def _without_key(target: ast.expr, iterated: ast.expr, kind: str) -> ast.expr:
     """Return the target of a loop over `items()` of a setting without the key, which is a text."""
     is_items = isinstance(iterated, ast.Call) and called(iterated) == "items"
-    is_pair = isinstance(target, ast.Tuple | ast.List) and len(target.elts) == 2
-    return target.elts[1] if kind == SETTING and is_items and is_pair else target
+    if kind == SETTING and is_items and isinstance(target, ast.Tuple | ast.List) and len(target.elts) == 2:
+        return target.elts[1]
+    return target
 
 
 def _is_text(holder: ast.expr, key: ast.expr, above: ast.AST | None) -> bool:
