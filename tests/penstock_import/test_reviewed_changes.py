@@ -526,6 +526,68 @@ def test_required_parameter_beside_any_others_is_named(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "others"),
+    [
+        ("writer, *parts, **options", "*parts, **options"),
+        ("writer, *parts", "*parts"),
+        ("*parts, writer", "*parts"),
+        ("writer=1, *parts, **options", None),
+    ],
+)
+def test_required_parameter_beside_a_list_is_named(
+    tmp_path: Path, arguments: str, others: str | None
+) -> None:
+    _, report = of_application(tmp_path, {"tasks.py": APP + f"@app.task\ndef weigh({arguments}): ...\n"})
+    lines = [text for text in texts(report) if " the parameters of weigh beside " in text]
+    assert [text.partition(" beside ")[2].partition(" | ")[0] for text in lines] == (
+        [others] if others else []
+    )
+    assert named(report, "tasks.py:4 the parameters *parts of weigh"), texts(report)
+
+
+@pytest.mark.parametrize(
+    ("setting", "schedule", "is_named"),
+    [
+        ("app.conf.timezone = 'Europe/Berlin'\n", "", True),
+        ("app.conf.timezone = 'Europe/Berlin'\n", "{'task': 'depot.tasks.weigh', 'schedule': go()}", True),
+        (
+            "app.conf.timezone = 'Europe/Berlin'\n",
+            "{'task': 'depot.tasks.weigh', 'schedule': crontab()}",
+            False,
+        ),
+    ],
+)
+def test_zone_that_no_schedule_has_is_named(
+    tmp_path: Path, setting: str, schedule: str, is_named: bool
+) -> None:
+    code = f"from celery.schedules import crontab\n{APP}{setting}@app.task\ndef weigh(): ...\n"
+    code += f"app.conf.beat_schedule = {{'often': {schedule}}}\n" if schedule else ""
+    _, report = of_application(tmp_path, {"tasks.py": code})
+    assert (
+        any("the setting app.conf.timezone | Write `timezone`" in text for text in texts(report)) == is_named
+    )
+
+
+def test_soft_limit_beside_a_hard_limit_is_said_to_be_shorter(tmp_path: Path) -> None:
+    code = "app.conf.task_time_limit = 300\napp.conf.task_soft_time_limit = 60\n@app.task\ndef weigh(): ...\n"
+    files = {
+        "tasks.py": APP + code,
+        "Procfile": "w: celery -A depot worker --time-limit 9 --soft-time-limit 5\n",
+    }
+    project, report = of_application(tmp_path, files)
+    assert project.actions["weigh"]["timeout"] == 300
+    (line,) = [text for text in texts(report) if "the setting app.conf.task_soft_time_limit" in text]
+    assert (
+        "A longer `timeout` of an action is its hard limit, and the soft limit ends the task first." in line
+    )
+    (command,) = [text for text in texts(report) if text.startswith("Procfile:1 ")]
+    assert (
+        "--soft-time-limit is `timeout` of each action whose task has no soft limit of its own, instead of"
+        in command
+    )
+
+
+@pytest.mark.parametrize(
     ("options", "executor", "is_mapped"),
     [
         ("acks_late=True", "process", True),

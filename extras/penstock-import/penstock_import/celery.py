@@ -119,6 +119,7 @@ from penstock_import.environment_defaults import with_defaults
 from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
+from penstock_import.settings_variants import Variants
 from penstock_import.wanted_text import NotMapped
 
 _MAX_SHOWN = 160
@@ -231,6 +232,10 @@ class CeleryProject:
         """True if a setting disables all rate limits."""
         self._has_computed_names = False
         """True if a task has a name that only running the code would tell."""
+        self._mapped_settings: list[tuple[str, list[tuple[str, ast.expr]]]] = []
+        """The settings for all tasks that are mapped, each with its places."""
+        self._zones: list[tuple[str, ast.AST, ast.expr]] = []
+        """The places of the zone that schedules have: file, statement and value of each."""
         self._unread_tasks: set[str] = set()
         """Actions whose tasks are in no file that was read."""
         self._rejecting: set[str] = set()
@@ -350,7 +355,8 @@ class CeleryProject:
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
-        self._routes(settings.routes())
+        route_maps = settings.routes()
+        self._routes(route_maps)
         self._global_settings(self._relevant)
         self._settle_losses()
         self._tell_retried_timeouts()
@@ -358,8 +364,11 @@ class CeleryProject:
         for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
         self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
+        if self.project.schedules:
+            self._take_zones()
         settings.name_left()
         self._taken |= settings.taken
+        self._tell_variants(sources, schedules, route_maps)
         if settings.unmapped:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
@@ -577,8 +586,13 @@ class CeleryProject:
                           "Move its effect with the code, or write it into the action.")  # fmt: skip
         arguments = [*node.args.posonlyargs, *node.args.args][int(is_bound) :]
         required = len(arguments) > len(node.args.defaults) or None in node.args.kw_defaults
-        if node.args.kwarg is not None and node.args.vararg is None and required:
-            self._gap(file, node, f"the parameters of {node.name} beside **{node.args.kwarg.arg}",
+        variadic = [
+            f"{stars}{part.arg}"
+            for stars, part in (("*", node.args.vararg), ("**", node.args.kwarg))
+            if part is not None
+        ]
+        if variadic and required:
+            self._gap(file, node, f"the parameters of {node.name} beside {', '.join(variadic)}",
                       "Penstock accepts any parameters: let the function refuse a call that lacks a required one.")  # fmt: skip
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
@@ -838,9 +852,35 @@ class CeleryProject:
                     self.report.unmap("tasks", action)
                 self._gap(file, value, f"{setting} of one application, imported for the tasks of all",
                           "Write it only into the actions of this application.")  # fmt: skip
+            self._mapped_settings.append((setting, [(file, value) for file, _, value in places]))
             for _, use, value in places:
                 self._take(use)
                 self._take(value)
+
+    def _tell_variants(
+        self,
+        sources: Sources,
+        schedules: list[tuple[str, str, ast.expr]],
+        maps: list[list[tuple[str, RouteKey, ast.expr]]],
+    ) -> None:
+        """Record a gap for each mapped setting of a module of settings that Django does not read in any case."""
+        if not sources.is_django:
+            return
+        variants = Variants(self._trees)
+        settings = [(f"the schedule {key}", [(file, value)]) for file, key, value in schedules]
+        of_files: dict[str, ast.expr] = {}
+        for file, _, value in (entry for routes in maps for entry in routes):
+            of_files.setdefault(file, value)
+        settings += [("task_routes", [place]) for place in of_files.items()]
+        for name, places in settings + self._mapped_settings:
+            others = variants.without([file for file, _ in places])
+            if others:
+                file, value = places[0]
+                listed = others[0] if len(others) == 1 else f"{others[0]} and {len(others) - 1} more"
+                text = f"{name} of {file}, which these modules of settings do not always take: {listed}"
+                self._gap(file, value, text,
+                          "It is imported for all: remove it if the module that DJANGO_SETTINGS_MODULE names does not "
+                          "take it.")  # fmt: skip
 
     def _are_equal(self, values: list[ast.expr]) -> bool:
         """Return whether all values of a setting are the same literal, so that any of them may count."""
@@ -995,10 +1035,17 @@ class CeleryProject:
             return None, True
         if not zone:  # Celery reads an empty text as no zone
             return None, is_local
-        for _, use, value in zones:
+        self._zones = zones
+        return (None if zone.upper() == "UTC" else zone), False
+
+    def _take_zones(self) -> None:
+        """Note that the schedules have the zone."""
+        if self._zones:
+            places = [(file, value) for file, _, value in self._zones]
+            self._mapped_settings.append(("the zone of schedules", places))
+        for _, use, value in self._zones:
             self._take(use)
             self._take(value)
-        return (None if zone.upper() == "UTC" else zone), False
 
     def _has_one_source(self) -> bool:
         """Return whether one application alone is given settings, and the schedules are among them: any other one has none."""
@@ -1014,7 +1061,11 @@ class CeleryProject:
             "config_from_envvar",
         }
         return len(sources) == 1 and not any(
-            (isinstance(node, ast.Attribute) and (node.attr in of_code or node.attr == "conf"))
+            (
+                isinstance(node, ast.Attribute)
+                and (node.attr in of_code or node.attr == "conf")
+                and not _is_read_of_django(node)
+            )
             or (
                 isinstance(node, ast.keyword) and node.arg in (*ZONES, *of_code, "config_source", "run_every")
             )
@@ -1647,6 +1698,11 @@ def _assigned_names(tree: ast.AST) -> set[str]:
             names.add(node.id)
         waiting.extend(children(node))
     return names
+
+
+def _is_read_of_django(node: ast.Attribute) -> bool:
+    """Return whether an expression reads a setting from `settings` of Django, which are those of the one source."""
+    return isinstance(node.ctx, ast.Load) and ast.unparse(node.value).rpartition(".")[2] == "settings"
 
 
 def _is_of_celery(name: str) -> bool:

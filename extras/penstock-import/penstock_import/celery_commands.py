@@ -18,10 +18,20 @@ from penstock_import.command_lines import (
     OTHER_PARTS,
     PARTS,
     command_lines,
+    entry_points,
     is_command,
     is_program,
+    script_lines,
 )
 from penstock_import.command_variables import option_of, variables
+from penstock_import.passed_arguments import (
+    calls,
+    may_run_celery,
+    passing_functions,
+    passing_words,
+    run_of,
+    without_prose,
+)
 
 _PROSE_SUFFIXES = frozenset(
     {
@@ -70,6 +80,7 @@ _ARGUMENTS_OF_WORKERS = frozenset(
 )  # fmt: skip
 """The arguments of `app.Worker(...)`. Workers of other packages have others."""
 _RUNNING = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "split"})
+_FINDING = frozenset({"find_executable", "which"})
 _GIVING = frozenset({"putenv", "setdefault", "setenv"})
 _OPTIONS: Mapping[str, str] = {
     "-Q": "is `penstock worker --routes`",
@@ -78,7 +89,7 @@ _OPTIONS: Mapping[str, str] = {
     "--autoscale": "is `penstock worker --concurrency` with the larger number",
     "-B": "needs nothing, as executors start what is due",
     "--time-limit": "is `timeout` and `executor: process` of each action without a `timeout` of its own",
-    "--soft-time-limit": "is `timeout` of each action without a `timeout` of its own",
+    "--soft-time-limit": "is `timeout` of each action whose task has no soft limit of its own, instead of a longer `timeout`",
     "--max-memory-per-child": "is `memory_limit` of the executor `process` (docs/task-executors.md)",
     "--max-tasks-per-child": "is `jobs_per_child` of the executor `process` (docs/task-executors.md)",
     "-P": "is `executor` of the actions",
@@ -99,24 +110,23 @@ _LONG = {
 def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterator[tuple[str, int, str, str]]:
     """Yield a gap for each command, file of rows and copy of settings: file, line, subject, work by hand. `read` are the
     files that are read as Python."""
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if (
-            path in read
-            or _LEFT_OUT & set(name.parts)
-            or path.suffix in _PROSE_SUFFIXES | _PYTHON
-            or not path.is_file()
-        ):
+    texts = dict(_texts(folder, read))
+    scripts = _passing_scripts(texts)
+    starts = [
+        words
+        for text in texts.values()
+        if may_run_celery(text, scripts)
+        for words in entry_points(text, scripts)
+    ]
+    entry_point = starts[0] if starts else []
+    for name, text in texts.items():
+        if not may_run_celery(text, scripts) and not entry_point:
             continue
-        content = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
-        if b"celery" not in content.lower() or b"\0" in content:
-            continue
-        text = content.decode(errors="replace")
         rows = _ROWS.search(text)
         if rows is not None:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
                    "The import does not read files of rows: write the rows as schedules.")  # fmt: skip
-        assignments = list(_SETTING.finditer(text)) if _COPIES.search(path.name) else []
+        assignments = list(_SETTING.finditer(text)) if _COPIES.search(name.name) else []
         if assignments:
             names = ", ".join(dict.fromkeys(setting[1] for setting in assignments))
             yield (str(name), text.count("\n", 0, assignments[0].start(1)) + 1,
@@ -124,12 +134,33 @@ def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterato
                    "Import again with the module that is made of this copy, or write its settings by hand.")  # fmt: skip
         for number, variable, value in variables(text):
             yield str(name), number, *_of_variable(variable, value, queues)
-        for number, line in command_lines(text):
-            command = COMMAND.search(line)
+        functions = passing_functions(script_lines(text))
+        for part in command_lines(text, scripts, entry_point):
+            number, line = part.number, part.text
+            printed = without_prose(line)
+            command = COMMAND.search(printed)
             if command is not None:
                 words = _plain(command[0]).split()
                 yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
-            elif (unit := _OF_UNITS.match(line) or _OPTIONS_WITHIN.search(line)) is not None and unit[
+                continue
+            run = None if part.is_part else run_of(printed)
+            if run is not None:
+                words = _plain(run).split()
+                if not {"--help", "--version", "-h"} & set(words):
+                    yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
+                continue
+            called_programs = [
+                *((scripts[script], call) for script, call in calls(printed, scripts, is_script=True)),
+                *(
+                    (functions[function], call)
+                    for function, call in calls(printed, functions, is_script=False)
+                ),
+            ]
+            for words_of_program, call in called_programs[:1]:
+                words = _plain(call).split()
+                text_of_call = f"the command {' '.join(words)}, whose program passes its arguments to Celery"
+                yield str(name), number, text_of_call, advice([*words_of_program, *words[1:]], queues)
+            if (unit := _OF_UNITS.match(line) or _OPTIONS_WITHIN.search(line)) is not None and unit[
                 2
             ].strip():
                 words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_plain(unit[2]).split()]
@@ -143,6 +174,47 @@ def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterato
                         f"the variable {unit[1]} of a worker: {unit[2].strip()}",
                         advice_of(unit[1]),
                     )
+
+
+def _texts(folder: Path, read: Collection[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the name and the text of each file that is neither prose nor Python."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if (
+            path in read
+            or _LEFT_OUT & set(name.parts)
+            or path.suffix in _PROSE_SUFFIXES | _PYTHON
+            or not path.is_file()
+        ):
+            continue
+        content = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
+        if b"\0" not in content:
+            yield name, content.decode(errors="replace")
+
+
+def _passing_scripts(texts: Mapping[Path, str]) -> dict[str, tuple[str, ...]]:
+    """Return the scripts that pass their arguments to Celery, also through another one, with the words of their commands."""
+    scripts: dict[str, tuple[str, ...]] = {}
+    lines = {
+        name: script_lines(text)
+        for name, text in texts.items()
+        if any(mark in text for mark in ("$", "%*", "%1"))
+    }
+    waiting = {name for name in lines if "celery" in texts[name].lower()}
+    while waiting:
+        known = len(scripts)
+        for name in sorted(waiting):
+            words = passing_words(lines[name], scripts) if name.name not in scripts else None
+            if words is not None:
+                scripts[name.name] = words
+        if len(scripts) == known:
+            break
+        waiting = {
+            name
+            for name in lines
+            if name.name not in scripts and any(script in texts[name] for script in scripts)
+        }
+    return scripts
 
 
 def _of_variable(variable: str, value: str, queues: Queues) -> tuple[str, str]:
@@ -185,9 +257,12 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
     """Yield the place and the words of each command in a module: a list, the arguments of a call, or a text."""
     comments = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
     inside: set[int] = set()
+    templates, programs = _templates(tree), _programs(tree)
     for node in walk(tree):
         if isinstance(node, ast.List | ast.Tuple):
-            words = [_word(part) for part in node.elts]
+            words = [programs.get(ast.unparse(part)) or _word(part) for part in node.elts]
+        elif (formatted := _formatted(tree, node, templates)) is not None:
+            words = formatted.split()
         elif isinstance(node, ast.Call):
             words = [_word(part) for part in node.args]
             if called(node) == "worker_main":
@@ -218,9 +293,105 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
         else:
             continue
         starts = [number for number, word in enumerate(words) if is_program(word)]
-        if id(node) not in inside and starts and is_command(words[starts[0] :]):
+        if id(node) in inside or not starts:
+            continue
+        if is_command(words[starts[0] :]) or _is_of_manage(words, starts[0]):
             inside |= {id(part) for part in ast.walk(node)}
             yield node, [*words[starts[0] :], *_added_later(tree, node)]
+
+
+def _is_of_manage(words: Sequence[str], start: int) -> bool:
+    """Return whether the words of a text run a command of Celery by `manage.py`, also without an option."""
+    return words[max(start - 1, 0)].endswith("manage.py") and bool(
+        (PARTS | OTHER_PARTS) & set(words[start + 1 : start + 2])
+    )
+
+
+def _programs(tree: ast.Module) -> dict[str, str]:
+    """Return the program of Celery by the text of each expression that gives it: a call of `which`, or a name of the
+    program or of such a call."""
+    programs: dict[str, str] = {}
+    bound = bound_names(tree)
+    for node in walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and called(node) in _FINDING
+            and node.args
+            and is_program(_word(node.args[0]))
+        ):
+            programs[ast.unparse(node)] = _word(node.args[0])
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            value = programs.get(ast.unparse(node.value)) or _word(node.value)
+            name = node.targets[0].id
+            if bound[name] == 1 and is_program(value):
+                programs[name] = value
+    return programs
+
+
+def _templates(tree: ast.Module) -> dict[str, str]:
+    """Return the texts with places for words by the last name that a statement gives each of them, or its `format`."""
+    templates: dict[str, str] = {}
+    for node in walk(tree):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        value = node.value
+        if isinstance(value, ast.Attribute) and value.attr == "format":
+            value = value.value
+        if (
+            isinstance(value, ast.Constant)
+            and isinstance(value.value, str)
+            and re.search("[{%]", value.value)
+        ):
+            target = node.targets[0]
+            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+            templates[name] = value.value
+    return templates
+
+
+def _formatted(tree: ast.Module, node: ast.AST, templates: Mapping[str, str]) -> str | None:
+    """Return the text that a template makes of the words of a call, or of `%`; None for any other expression. A word that is
+    computed stands in braces."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        template = _template(node.left, templates)
+        values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+        if template is None or isinstance(node.right, ast.Dict):
+            return None
+        words = iter(_joined(tree, value) for value in values)
+        return re.sub(r"%[a-z]", lambda _: next(words, "{}"), template)
+    if not isinstance(node, ast.Call):
+        return None
+    function: ast.expr = node.func
+    if isinstance(function, ast.Attribute) and function.attr == "format":
+        function = function.value
+    template = _template(function, templates)
+    if template is None:
+        return None
+    by_place = iter([_joined(tree, value) for value in node.args])
+    by_name = {word.arg: _joined(tree, word.value) for word in node.keywords}
+    return re.sub(
+        r"\{(\w*)[^{}]*\}",
+        lambda part: by_name.get(part[1], part[0]) if part[1] else next(by_place, part[0]),
+        template,
+    )
+
+
+def _template(node: ast.expr, templates: Mapping[str, str]) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return templates.get(name)
+
+
+def _joined(tree: ast.Module, node: ast.expr) -> str:
+    """Return the text of a word, also of a list that `join` makes a text of."""
+    if isinstance(node, ast.Call) and called(node) == "join" and len(node.args) == 1:
+        parts: ast.expr | None = node.args[0]
+        if isinstance(parts, ast.Name):
+            parts = _list_named(tree, parts.id)
+        if isinstance(parts, ast.List | ast.Tuple):
+            return " ".join([*(_joined(tree, part) for part in parts.elts), *_added_later(tree, parts)])
+    return _word(node)
 
 
 def _is_worker(call: ast.Call) -> bool:
@@ -330,11 +501,14 @@ def advice(words: Sequence[str], queues: Queues) -> str:
     if other is not None and not PARTS & set(words):
         return _OF_OTHERS[other]
     hints = _hints(words, queues)
+    is_open = not PARTS & set(words) and not any(word.rpartition("/")[2] in OLD_PROGRAMS for word in words)
     is_worker = bool({"multi", "worker"} & set(words)) or any(
         word.rpartition("/")[2] in _OLD_WORKERS for word in words
     )
     start = "Start `penstock worker` and `penstock executor`."
-    if not is_worker:
+    if is_open:
+        start = "See what its further words start: a worker is `penstock worker`, and beat is `penstock executor`."
+    elif not is_worker:
         start = "Start `penstock executor`, which starts what is due."
     elif "-Q" not in hints and not any(word.startswith("{") for word in words):
         start += queues.of_whole_worker()

@@ -48,6 +48,8 @@ _HELD_SETTINGS = frozenset({"beat_schedule", "task_annotations", "task_queues", 
 _HELD_NAMES = frozenset({"CELERYBEAT_SCHEDULE", "CELERY_ANNOTATIONS", "CELERY_ROUTES"}) | {
     f"CELERY_{name.upper()}" for name in _HELD_SETTINGS
 }
+_TEXTS = frozenset({"enabled", "expires", "priority", "queue", "relative", "routing_key", "task"})
+"""The items of an entry of a schedule or a route whose values are texts or numbers."""
 _OPTIONS = TASK_OPTIONS | RETRY_OPTIONS | {"__call__", "run"}
 _READING = frozenset({"copy", "get", "humanize", "items", "keys", "table", "values", "without_defaults"})
 _PUTTING = frozenset({"add", "append", "appendleft", "extend", "insert", "put", "setdefault", "update"})
@@ -211,11 +213,11 @@ class Flow:
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 self._values.add_all(file, parent, [IN + kind.removeprefix(IN)])
             case ast.comprehension(target=target, iter=iterated) if iterated is node:
-                self._values.store(file, target, within(kind))
+                self._values.store(file, _without_key(target, iterated, kind), within(kind))
             case ast.For(target=target, iter=iterated) | ast.AsyncFor(target=target, iter=iterated) if (
                 iterated is node
             ):
-                self._values.store(file, target, within(kind))
+                self._values.store(file, _without_key(target, iterated, kind), within(kind))
             case ast.withitem(optional_vars=target):
                 if target is not None:
                     self._values.store(file, target, [kind, *within(kind)])
@@ -342,6 +344,9 @@ class Flow:
             is_held = not isinstance(first, ast.Constant) or today(str(first.value)) in _HELD_SETTINGS
             self._values.add_all(file, call, [SETTING] if is_held and name == "get" else [IN + SETTING])
         elif kind == SETTING and name in ("get", "items", "values", "pop", "setdefault", "popitem"):
+            above = self._values.names(file).parents.get(id(call))
+            if name == "get" and first is not None and _is_text(holder, first, above):
+                return
             self._values.add(file, call, SETTING)
             if name not in ("get", "items", "values") and not is_direct:
                 self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
@@ -370,6 +375,9 @@ class Flow:
     def _of_item(self, file: str, node: ast.Subscript, kind: str) -> None:
         """Follow an item of a value, or record a gap if the item is set."""
         if isinstance(node.ctx, ast.Load):
+            above = self._values.names(file).parents.get(id(node))
+            if kind == SETTING and _is_text(node.value, node.slice, above):
+                return
             self._values.add_all(
                 file, node, [kind] if kind in (MAYBE_RESULT, RESULT, SETTING) else within(kind)
             )
@@ -674,6 +682,23 @@ def _is_plain_conf(call: ast.Call) -> bool:
 def is_log(call: ast.Call) -> bool:
     """Return whether a call writes a line of a log."""
     return called(call) in _LOGGING and "log" in ast.unparse(call.func).lower()
+
+
+def _without_key(target: ast.expr, iterated: ast.expr, kind: str) -> ast.expr:
+    """Return the target of a loop over `items()` of a setting without the key, which is a text."""
+    is_items = isinstance(iterated, ast.Call) and called(iterated) == "items"
+    if kind == SETTING and is_items and isinstance(target, ast.Tuple | ast.List) and len(target.elts) == 2:
+        return target.elts[1]
+    return target
+
+
+def _is_text(holder: ast.expr, key: ast.expr, above: ast.AST | None) -> bool:
+    """Return whether an item of an entry of a setting is a text or a number, so that nothing changes it."""
+    is_entry = (holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")) not in (
+        _HELD_NAMES | _HELD_SETTINGS
+    )
+    is_key = isinstance(key, ast.Constant) and key.value in _TEXTS
+    return is_entry and is_key and not isinstance(above, ast.Attribute | ast.Subscript)
 
 
 def _is_direct(node: ast.expr) -> bool:

@@ -183,7 +183,8 @@ _ADVICE = {
     "task_acks_late": "Write `on_worker_loss: rerun` into each action that needs it.",
     "task_reject_on_worker_lost": "Write `on_worker_loss: rerun` into each action that needs it.",
     "task_retry_on_worker_lost": "Write `on_worker_loss: rerun` into each action that needs it, and `recovery` for how often.",
-    "task_soft_time_limit": "Write `timeout` and `executor: process` of each action without a `timeout` of its own.",
+    "task_soft_time_limit": "Write it as `timeout`, with `executor: process`, of each action whose task has no soft limit of "
+    "its own. A longer `timeout` of an action is its hard limit, and the soft limit ends the task first.",
     "task_time_limit": "Write `timeout` and `executor: process` of each action without a `timeout` of its own.",
     "task_": "Write it into each action that needs it.",
     "event_": "Events are kept in PostgreSQL.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,17 +16,21 @@ OLD_PROGRAMS = frozenset({"celeryd", "celerybeat", "celeryd-multi", "celeryd_mul
 """The programs of Celery 3, each of which is a command without a further word."""
 _VARIABLE = r"\$[{(]?celery\w*[)}]?|%celery\w*%"
 _OTHERS = rf"(?:{'|'.join(sorted(OTHER_PARTS))})"
+_OF_ALL = "app|broker|config|loader|no-color|quiet|result-backend|skip-checks|workdir"
+"""The options that the program takes before the name of a command."""
 _QUESTIONS = "(?:active|active_queues|ping|registered|report|reserved|revoked|scheduled|stats)"
 COMMAND = re.compile(
     rf"""(?:(?<![\w.$-])celery\b|(?i:{_VARIABLE}))["',\s].*?\b(?:worker|beat|multi)\b.*"""
     r"""|(?<![\w.-])(?:celeryd(?:[-_]multi)?|celerybeat)["',\s]+-.*"""
     r"""|(?<=manage\.py)["',\s]+celery(?:d|beat|d_multi)\b.*"""
-    rf"""|(?<![\w.$-])celery["',\s]+(?:-A|-b|--app\b|--broker\b|--config\b).*?["',\s]{_OTHERS}\b(?![.-]).*"""
+    rf"""|(?<![\w.$-])celery["',\s]+(?:-[ACbq]|--(?:{_OF_ALL})\b).*?["',\s]{_OTHERS}\b(?![.-]).*"""
     rf"""|(?<![\w.$-])celery["',\s]+(?:{_OTHERS}["',\s]+-|inspect["',\s]+{_QUESTIONS}\b).*"""
 )
 """A pattern for a command of Celery, up to the end of its line: one that starts something, or asks or changes workers."""
 _PROSE = re.compile(r"\s*(?:#|;|//|::|(?i:rem)\s|(?:Description|Documentation)\s*=)")
 """A pattern for the lines of a settings file, a script or a systemd unit that run nothing."""
+_KEYS_OF_COMMANDS = frozenset({"command", "execreload", "execstart", "execstartpre", "execstop"})
+"""The keys of units that run their value. Any other name before a text is a variable."""
 _ITEM = re.compile(r"""(\s*)(?:-\s+)?("[^"]*"|'[^']*'|[^\s:"'#][^\s:"']*(?::[^\s:"']+)*)\s*(,?)\s*""")
 """A pattern for a line with one item of a list, in YAML or in brackets."""
 _FOLDED = re.compile(r"""\s*(?:-\s+|(?:-\s+)?[\w-]+:\s*)[>|][-+\d]*\s*(?:#.*)?""")
@@ -35,6 +39,13 @@ _OPTION_BELOW = re.compile(r"\s+--?[A-Za-z]")
 """A pattern for a line of a text in YAML that gives a command above it a further option."""
 _SECTION = re.compile(r"(?m)^\[[\w:.@ -]+\]\s*$")
 _KEY_OF_INI = re.compile(r"[\w.-]+\s*=")
+_SUBSTITUTED = re.compile(
+    r"""["']?(?:\$\(|`)\s*(?:which|command\s+-v|type\s+-[pP]|realpath|readlink\s+-f|(?:poetry|pipenv|uv)\s+run\s+which)\s+["']?"""
+    r"""([\w./-]*?celery\w*)["']?\s*(?:\d?>\s*\S+\s*)?(?:\)|`)["']?"""
+)
+"""A pattern for a substitution that gives the path of the program."""
+_MODULE = re.compile(r"""(?<![\w.])celery\.(?:__main__|bin\.celery)(?:[.:]main)?(?=["',\s]|$)""")
+"""A pattern for the module and the function of the program."""
 _GIVEN = re.compile(
     r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(\w+)\s*[:?]?=\s*["']?([^"'\n]*\bcelery\b[^"'\n]*?)["']?\s*"""
 )
@@ -70,24 +81,71 @@ class _Entry:
 
 
 def is_program(word: str) -> bool:
-    """Return whether a word is the program of Celery, also with its folder."""
+    """Return whether a word is the program of Celery, also with its folder, or the module of the program."""
     last = word.rpartition("/")[2]
     return (
-        last == "celery" or last in OLD_PROGRAMS or re.fullmatch(_VARIABLE, word, re.IGNORECASE) is not None
+        last == "celery"
+        or last in OLD_PROGRAMS
+        or re.fullmatch(_VARIABLE, word, re.IGNORECASE) is not None
+        or _MODULE.fullmatch(word) is not None
     )
 
 
-def command_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is not a comment, and of each command that several lines hold."""
-    lines = _with_values(text.splitlines())
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a file, or the text of several lines that are one."""
+
+    number: int
+    text: str
+    is_part: bool = False
+    """True for a line that is also a part of a longer text, or gives a variable its text."""
+
+
+def script_lines(text: str) -> list[str]:
+    """Return the lines of a file, in which each variable with the program of Celery, or with options, has its text."""
+    return _with_values(_plain_lines(text))
+
+
+def _plain_lines(text: str) -> list[str]:
+    """Return the lines of a file, with the program's name in place of a substitution or a module that names it."""
+    return [_MODULE.sub("celery", _SUBSTITUTED.sub(r"\1", line)) for line in text.splitlines()]
+
+
+def entry_points(text: str, scripts: Collection[str]) -> Iterator[list[str]]:
+    """Yield the words of each `entrypoint` of a file that runs Celery, or one of the scripts that pass their arguments to it."""
+    lines = script_lines(text)
+    for entry in (_entry(lines, number) for number in range(len(lines))):
+        words = entry.words if entry is not None and entry.key == "entrypoint" else ()
+        for number, word in enumerate(words):
+            if is_program(word) or word.rpartition("/")[2] in scripts:
+                yield list(words[number:])
+                break
+
+
+def command_lines(
+    text: str, scripts: Collection[str] = (), entry_point: Sequence[str] = ()
+) -> Iterator[Line]:
+    """Yield each line that is not a comment, and each command that several lines hold. `scripts` pass their arguments to
+    Celery. `entry_point` are the words of an `entrypoint` in another file."""
+    plain = _plain_lines(text)
+    lines = _with_values(plain)
     paired: set[int] = set()
-    for entry, words in _beside(lines, paired):
-        yield entry + 1, " ".join(words)
+    for entry, words in _beside(lines, paired, scripts):
+        yield Line(entry + 1, " ".join(words))
+    for number, arguments in _without_program(lines, paired) if entry_point else ():
+        yield Line(number + 1, " ".join([*entry_point, *arguments]))
+    folded = list(_folded(lines))
+    parts = {number for first, last, _ in folded for number in range(first, last)}
     for first, last in _continued(lines, _SECTION.search(text) is not None):
         if not paired & set(range(first, last + 1)):
-            yield first + 1, " ".join(_without_end(line) for line in lines[first : last + 1])
-    yield from _items(lines, paired)
-    yield from _folded(lines)
+            whole = " ".join(_without_end(line) for line in lines[first : last + 1])
+            given = _GIVEN.fullmatch(plain[first])
+            is_value = given is not None and given[1].lower() not in _KEYS_OF_COMMANDS
+            yield Line(first + 1, whole, is_value or first in parts)
+    for number, words_of_list in _items(lines, paired):
+        yield Line(number, words_of_list)
+    for first, _, block in folded:
+        yield Line(first, block)
 
 
 def _with_values(lines: list[str]) -> list[str]:
@@ -170,8 +228,8 @@ def _items(lines: list[str], paired: set[int]) -> Iterator[tuple[int, str]]:
             items = []
 
 
-def _folded(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield each text that YAML folds from several lines."""
+def _folded(lines: list[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield each text that YAML folds from several lines, with the numbers of the lines above it and at its end."""
     for number, (line, following) in enumerate(pairwise([*lines, ""]), 1):
         if _FOLDED.fullmatch(line):
             indent = len(following) - len(following.lstrip())
@@ -182,15 +240,19 @@ def _folded(lines: list[str]) -> Iterator[tuple[int, str]]:
                 block.append(part.strip())
             folded = " ".join(block)
             if len(block) > 1 and not any(COMMAND.search(part) for part in block):
-                yield number, folded
+                yield number, number + len(block), folded
 
 
-def _beside(lines: list[str], paired: set[int]) -> Iterator[tuple[int, list[str]]]:
+def _beside(lines: list[str], paired: set[int], scripts: Collection[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the words of each command that two keys of a mapping hold: `command` and `args`, `ENTRYPOINT`
     and `CMD`. Its lines are added to `paired`."""
+
+    def is_run(word: str) -> bool:
+        return is_program(word) or word.rpartition("/")[2] in scripts
+
     entries = [entry for number in range(len(lines)) if (entry := _entry(lines, number)) is not None]
     for program in entries:
-        if program.key not in _ARGUMENTS or not any(map(is_program, program.words)):
+        if program.key not in _ARGUMENTS or not any(map(is_run, program.words)):
             continue
         beside = [
             entry
@@ -203,12 +265,28 @@ def _beside(lines: list[str], paired: set[int]) -> Iterator[tuple[int, list[str]
             beside, key=lambda entry: (entry.first < program.first, abs(entry.first - program.first))
         )
         words = [*program.words, *arguments.words]
-        words = words[next(number for number, word in enumerate(words) if is_program(word)) :]
+        words = words[next(number for number, word in enumerate(words) if is_run(word)) :]
         if _has_part(words):
             paired |= set(range(program.first, program.last + 1)) | set(
                 range(arguments.first, arguments.last + 1)
             )
             yield min(program.first, arguments.first), words
+
+
+def _without_program(lines: list[str], paired: set[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the first line and the words of each key with arguments that name a command, and with no program beside them.
+    Its lines are added to `paired`."""
+    entries = [entry for number in range(len(lines)) if (entry := _entry(lines, number)) is not None]
+    for entry in entries:
+        is_open = entry.words[0].startswith("-") or entry.words[0] in PARTS
+        if not is_open or entry.key == "entrypoint" or entry.first in paired or not PARTS & set(entry.words):
+            continue
+        if not any(
+            entry.key in _ARGUMENTS.get(other.key, ()) and _are_beside(lines, other, entry)
+            for other in entries
+        ):
+            paired |= set(range(entry.first, entry.last + 1))
+            yield entry.first, entry.words
 
 
 def _are_beside(lines: list[str], program: _Entry, arguments: _Entry) -> bool:
