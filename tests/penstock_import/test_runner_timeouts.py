@@ -61,7 +61,7 @@ def test_timeout_for_another_pack_holds_and_is_named(tmp_path: Path, kind: str, 
     project, report = of_pack(tmp_path, files(kind, "other.thing", 5))
     task = project.workflows["flow"]["tasks"]["a"]
     assert task["timeout"] == 5
-    assert task["input"] == {"hosts": "web1", "timeout": 5}
+    assert task["input"] == {"cmd": "true", "hosts": "web1", "timeout": 5}
     gap = f"actions/workflows/flow.yaml:{line} the timeout 5 of a, for an action of another pack"
     assert any(text.startswith(gap) for text in texts(report))
 

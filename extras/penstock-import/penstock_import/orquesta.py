@@ -391,8 +391,7 @@ class Orquesta:
             self._gap(
                 source.line_of("input" if source.has("input") else "action"),
                 f"the input of {name}, which runs core.noop",
-                "StackStorm refuses core.noop with an input, and fails the workflow. In Penstock the task completes: remove "
-                "the input.",
+                "StackStorm refuses such a task, and fails the workflow. In Penstock the task completes. Remove the input.",
             )
         elif inputs:
             mapped["input"] = inputs

@@ -423,8 +423,7 @@ class StackStormPack:
                 file,
                 node.line_of("name"),
                 f"the action {name}, which {last_files[name]} replaces",
-                "StackStorm keeps one action of a name, that of the last file: rename one of them, and import again, if "
-                "both are meant.",
+                "StackStorm keeps one action of a name, that of the last file. If both are meant, rename one and import again.",
             )
 
     def _know_action(self, file: str, node: Node) -> None:
