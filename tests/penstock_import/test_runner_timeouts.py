@@ -14,7 +14,7 @@ HEAD = {"name": "flow", "entry_point": "workflows/flow.yaml"}
 
 def files(kind: str, ref: str, timeout: Any) -> dict[str, Any]:
     """Return the files of a workflow, or of a rule, that gives an action this timeout."""
-    supplied = {"cmd": "true", "hosts": "web1", "timeout": timeout}
+    supplied = {"hosts": "web1", "timeout": timeout, "cmd": "true"}
     if kind == "rule":
         action = {"ref": ref, "parameters": supplied}
         rule = {"name": "go", "enabled": True, "trigger": {"type": "other.came"}, "action": action}

@@ -134,7 +134,7 @@ def _wildcard(value: str, pattern: Any) -> str:
 
 def _iregex(value: str, pattern: Any) -> str:
     """Return a condition for `iregex` with a plain word. Its `re` takes two letters beside those of ASCII for an `i`, and
-    one for an `s`, whose small letters differ."""
+    one for an `s`. Their small letters differ."""
     if not isinstance(pattern, str):
         return "false"  # StackStorm's operator fails for such a pattern, so the rule never matches
     if (match := _WORD.fullmatch(pattern)) is None:
