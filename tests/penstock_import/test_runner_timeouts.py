@@ -14,7 +14,7 @@ HEAD = {"name": "flow", "entry_point": "workflows/flow.yaml"}
 
 def files(kind: str, ref: str, timeout: Any) -> dict[str, Any]:
     """Return the files of a workflow, or of a rule, that gives an action this timeout."""
-    supplied = {"hosts": "web1", "timeout": timeout}
+    supplied = {"hosts": "web1", "timeout": timeout, "cmd": "true"}
     if kind == "rule":
         action = {"ref": ref, "parameters": supplied}
         rule = {"name": "go", "enabled": True, "trigger": {"type": "other.came"}, "action": action}
@@ -35,7 +35,7 @@ def test_timeout_of_a_task_of_core_is_that_of_the_task(tmp_path: Path, kind: str
     project, report = of_pack(tmp_path, files(kind, "core.remote", timeout))
     task = project.workflows["flow"]["tasks"]["a"]
     assert task["timeout"] == 5
-    assert task["input"] == {"hosts": "web1"}
+    assert task["input"] == {"cmd": "true", "hosts": "web1"}
     assert "timeout" not in " ".join(texts(report))
 
 
@@ -61,7 +61,7 @@ def test_timeout_for_another_pack_holds_and_is_named(tmp_path: Path, kind: str, 
     project, report = of_pack(tmp_path, files(kind, "other.thing", 5))
     task = project.workflows["flow"]["tasks"]["a"]
     assert task["timeout"] == 5
-    assert task["input"] == {"hosts": "web1", "timeout": 5}
+    assert task["input"] == {"cmd": "true", "hosts": "web1", "timeout": 5}
     gap = f"actions/workflows/flow.yaml:{line} the timeout 5 of a, for an action of another pack"
     assert any(text.startswith(gap) for text in texts(report))
 

@@ -120,7 +120,7 @@ def test_command_over_its_timeout_has_failed(tmp_path: Path, seconds: float | st
             "after": {"action": "core.local", "input": {"cmd": "true"}},
         },
     }
-    simulation, report = imported(tmp_path, workflow)
+    simulation, report = imported(tmp_path, workflow, {"seconds": {"type": "number"}})
     assert report.mapped["workflows"] == 1, report.gaps
     if seconds == 0.2:
         simulation.fake("depot.core_local", takes=61, times=1)  # the clock of a simulation ends it

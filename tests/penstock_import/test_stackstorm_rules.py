@@ -225,7 +225,7 @@ def test_existence_is_about_null() -> None:
         {"type": "timediff_lt", "pattern": 5},
         {"type": "regex", "pattern": "a.c"},
         {"type": "eq", "pattern": "{{ trigger.b }}"},
-        {"type": "iregex", "pattern": "a"},
+        {"type": "iregex", "pattern": "a.c"},
     ],
 )
 def test_operator_without_an_equal_is_refused(spec: dict[str, Any]) -> None:

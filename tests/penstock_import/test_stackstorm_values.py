@@ -156,7 +156,7 @@ def test_variable_with_the_name_of_an_input_is_merged_into_it(
         "tasks": {"one": {"action": "core.noop"}},
         "output": [{"facts": "<% ctx(facts) %>"}, {"again": "<% ctx(again) %>"}],
     }
-    simulation, report = imported(tmp_path, flow(workflow))
+    simulation, report = imported(tmp_path, flow(workflow, facts={"type": ["object", "string"]}))
     assert report.mapped["workflows"] == 1, report.gaps
     expected = merged_there(first, second)
     assert simulation.run("depot.flow", {"facts": first}).result == {"facts": expected, "again": expected}

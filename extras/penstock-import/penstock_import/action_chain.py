@@ -107,7 +107,8 @@ class ActionChain:
                 names.failing, names.kept, names.published = failing, keeping, published
                 tasks[_task_name(name)] = self._task(name, node, target_action[name], names, chain, closing)
         body |= {"vars": own, "tasks": tasks}
-        return {name: part for name, part in body.items() if part or name == "tasks"}
+        # Without `parameters`, a workflow accepts a call with any name. With an empty mapping it refuses each name.
+        return {name: part for name, part in body.items() if part or name in ("parameters", "tasks")}
 
     def _reads_failure(
         self, name: str, chain: Mapping[str, Node], previous: Mapping[str, Collection[str]]

@@ -92,6 +92,9 @@ class Orquesta:
         self._known: dict[str, KnownAction] = {}
         self._variables: set[str] = set()
         self._input_names: set[str] = set()
+        self._constants: dict[str, Ours] = {}
+        """By the name of an input that the action does not declare: the expression for its value, which no caller can
+        set."""
         self._failure_keepers: set[str] = set()
         self._output_text = ""
         self._failed_output: str | None = None
@@ -119,14 +122,17 @@ class Orquesta:
         self._output_text = str(output.peek()) if output is not None else ""
         inputs = list(self._pairs(root.get("input")))
         variables = list(self._pairs(root.get("vars")))
-        self._input_names = {name for name, _, _ in inputs}
+        declared = {*described, *self._surroundings.fixed, *self._surroundings.computed}
+        undeclared = [entry for entry in inputs if entry[0] not in declared]
+        self._input_names = {name for name, _, _ in inputs} & declared
         self._variables = {name for name, _, _ in (*inputs, *variables)} | self._published_names()
         for name, _, line in variables:
             if name in self._surroundings.fixed:
                 self._gap(line, f"the variable {name} has the name of an immutable input", "Rename it.")
-        parameters, computed = self._inputs(inputs, described)
+        parameters, computed, constants = self._inputs(inputs, described)
         body["parameters"] = parameters
-        body["vars"] = computed | self._start(variables, {name for name, _, _ in inputs}, computed)
+        body["vars"] = computed | self._named(constants, undeclared)
+        body["vars"] |= self._start(variables, {name for name, _, _ in inputs}, computed)
         for name, task in self._tasks.items():
             self._known[name] = self._action(task, name)
         graph = self._graph()
@@ -142,16 +148,19 @@ class Orquesta:
             if self._surroundings.note_output is not None and self._may_fail():
                 self._surroundings.note_output(output.line)
             self._tell_failed_output(self._reads.get("", ()))
-        return {name: part for name, part in body.items() if part or name == "tasks"}
+        # Without `parameters`, a workflow accepts a call with any name. With an empty mapping it refuses each name.
+        return {name: part for name, part in body.items() if part or name in ("parameters", "tasks")}
 
     # -- inputs, variables and output -----------------------------------------------------------------------------
 
     def _inputs(
         self, inputs: list[tuple[str, Node | None, int]], described: Mapping[str, dict[str, Any]]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the parameters, and the variables for computed defaults."""
+    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Return the parameters, the variables for computed defaults, and those for inputs that the action does not
+        declare."""
         parameters: dict[str, Any] = {name: dict(about) for name, about in described.items()}
         computed: dict[str, Any] = {}
+        constants: dict[str, Any] = {}
         only_missing: set[str] = set()
         """Inputs with a default only in `input`. A null that is passed does not get this default."""
         target_action: set[str] = set()
@@ -166,12 +175,15 @@ class Orquesta:
                 computed[name] = self._surroundings.computed[name]
                 target_action.add(name)
                 continue
-            about = parameters.setdefault(name, {})
             value = default.value() if default is not None else None
+            names = OrquestaNames(
+                "start", target_action, _inlined(computed) | self._constants, surroundings=self._surroundings
+            )
+            if name not in parameters:
+                constants[name] = self._constant(name, value, line, names)
+                continue
+            about = parameters[name]
             if value is not None and about.get("default") is None and not about.get("required"):
-                names = OrquestaNames(
-                    "start", target_action, _inlined(computed), surroundings=self._surroundings
-                )
                 try:
                     ours = as_expression(value, names)
                     only_missing.add(name)
@@ -208,13 +220,30 @@ class Orquesta:
             is_open = name not in computed and name not in only_missing
             if is_number and is_open and (text := or_default(name, about)) is not None:
                 computed[name] = text
-        return parameters, computed
+        return parameters, computed, constants
+
+    def _constant(self, name: str, value: Any, line: int, names: OrquestaNames) -> Any:
+        """Return the value of an input that the action does not declare. StackStorm refuses a call with it, so the input
+        always has its default, or null."""
+        self._constants[name] = Ours("none")
+        try:
+            self._constants[name] = as_expression(value, names)
+            if self._constants[name].kind in _MAPPINGS:
+                self._start_mappings.add(name)
+            return template(value, names)
+        except NotMapped as reason:
+            self._gap(
+                line,
+                f"the default {value} of the input {name}: {reason}",
+                "Write it as an expression. Until then it is null.",
+            )
+            return None
 
     def _start(
         self, variables: list[tuple[str, Node | None, int]], inputs: set[str], computed: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the variables. A variable that depends on another one contains that one's expression."""
-        inlined = _inlined(computed)
+        inlined = _inlined(computed) | self._constants
         computed_inputs = {name: ours.text for name, ours in inlined.items()}
         mapped: dict[str, Any] = {}
         for name, node, line in variables:
@@ -358,7 +387,13 @@ class Orquesta:
             line = place.line_of("timeout") if place is not None else source.line_of("action")
             if inputs["timeout"] != _TO_DO:  # another line names a value that is not mapped
                 runner_timeouts.settle(name, mapped, inputs["timeout"], partial(self._gap, line))
-        if inputs:
+        if inputs and target_action.ref == "noop":
+            self._gap(
+                source.line_of("input" if source.has("input") else "action"),
+                f"the input of {name}, which runs core.noop",
+                "StackStorm refuses such a task, and fails the workflow. In Penstock the task completes. Remove the input.",
+            )
+        elif inputs:
             mapped["input"] = inputs
         if (join := source.get("join")) is not None:
             self._join(name, join, mapped, graph)

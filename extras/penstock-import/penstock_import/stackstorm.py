@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.literal_casts import may_become_another_type, only_type
 from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.mistral import MISTRAL, orquesta_tree
-from penstock_import.nested_fields import has_secrets
+from penstock_import.nested_fields import has_secrets, let_be_null
 from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
 from penstock_import.parameters import Tell, is_immutable, parameter
@@ -39,6 +40,7 @@ from penstock_import.shell_actions import (
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
     BUILT_IN,
+    CORE_PARAMETERS,
     CORE_RUNNERS,
     NOOP_RESULT,
     OF_CORE,
@@ -111,6 +113,10 @@ class StackStormPack:
         self.project = Project(_name(self._theirs))
         self._sources: dict[str, tuple[str, Node, str]] = {}
         """By the name of an action there: its file, its tree and the kind of its runner."""
+        self._names: dict[str, str] = {}
+        """By the name of an action there: its name here, which no other action of the pack has."""
+        self._foreign: dict[str, str] = {}
+        """By the ref of an action of another pack there: the name here of the action that stands in for it."""
         self._schemas: dict[str, dict[str, Any]] = {}
         """By the ref of an action here: its parameters."""
         self._given: list[tuple[str, Any]] = []
@@ -142,7 +148,8 @@ class StackStormPack:
                 self._trigger(file, node)
         for file, node in self._files("sensors"):
             self._sensor(file, node)
-        actions = list(self._files("actions"))
+        actions = list(self._last_actions())
+        self._names = _different_names([str(_peek(node, "name")) for _, node in actions])
         for file, node in actions:
             self._know_action(file, node)
         for file, node in actions:
@@ -265,6 +272,14 @@ class StackStormPack:
                 f"{key} stands twice: StackStorm reads the last one",
                 "Remove the first occurrence.",
             )
+
+    def _action_name(self, theirs: str) -> str:
+        """Return the name here of an action of the pack."""
+        return self._names.get(theirs, _name(theirs))
+
+    def _is_taken(self, name: str) -> bool:
+        """Return whether an action here has this name."""
+        return name in self._names.values() or name in self._foreign.values()
 
     def _own_name(self, node: Node) -> str:
         return _name(str(_peek(node, "name") or ""))
@@ -393,16 +408,32 @@ class StackStormPack:
 
     # -- actions --------------------------------------------------------------------------------------------------
 
+    def _last_actions(self) -> Iterator[tuple[str, Node]]:
+        """Yield the files of actions. Of files with the same name of an action, yield only the last one, as StackStorm
+        does, and record a gap for each of the others."""
+        actions = list(self._files("actions"))
+        last_files = {str(_peek(node, "name")): file for file, node in actions}
+        for file, node in actions:
+            name = str(_peek(node, "name"))
+            if last_files[name] == file:
+                yield file, node
+                continue
+            self.report.found[self._counted_kind("actions", node)] += 1
+            self.report.gap(
+                file,
+                node.line_of("name"),
+                f"the action {name}, which {last_files[name]} replaces",
+                "StackStorm keeps one action of a name, that of the last file. If both are meant, rename one and import again.",
+            )
+
     def _know_action(self, file: str, node: Node) -> None:
         theirs = str(_peek(node, "name") or "")
         runner = self._runner_and_tree(theirs, node)
         previous = self.report.recorded
-        if _name(theirs) in {_name(name) for name in self._sources}:
-            self.report.gap(file, node.line, f"two actions become {_name(theirs)}", "Rename one of them.")
         self._sources[theirs] = (file, node, runner)
         tell = self._tell(file)
         schema: dict[str, Any] = {}
-        ref = f"{self.project.name}.{_name(theirs)}"
+        ref = f"{self.project.name}.{self._action_name(theirs)}"
         parameters = node.get("parameters") or Node(1)
         if runner in _WORKFLOWS:
             self._computed[ref] = ComputedDefaults(dict(parameters.peek() or {})).mapped()
@@ -480,7 +511,7 @@ class StackStormPack:
     def _action(self, file: str, node: Node) -> None:
         runner = self._runner_and_tree(str(_peek(node, "name") or ""), node)
         kind = "workflows" if runner in _WORKFLOWS else "actions"
-        name = self._own_name(node)
+        name = self._action_name(str(_peek(node, "name") or ""))
         with self._entity(kind, file, node, "action", name):
             for key in ("name", "runner_type", "entry_point", "description"):
                 if (child := node.get(key)) is not None:
@@ -840,7 +871,11 @@ class StackStormPack:
         if action is None or not isinstance(supplied, dict) or "parameters" not in action:
             return
         source = next(
-            (entry for theirs, entry in self._sources.items() if _name(theirs) == ref.rpartition(".")[2]),
+            (
+                entry
+                for theirs, entry in self._sources.items()
+                if self._action_name(theirs) == ref.rpartition(".")[2]
+            ),
             None,
         )
         runner = source[2] if source else "local-shell-cmd"
@@ -859,9 +894,8 @@ class StackStormPack:
         """Return a variant of an action that returns its failure as its result; None for a workflow, or if there is no
         such variant."""
         name = target.ref.rpartition(".")[2]
-        own = {_name(theirs): runner for theirs, (_, _, runner) in self._sources.items()}
         kept_name = bounded(f"{name}_kept")
-        if target.is_workflow or target.shape != PLAIN or name in _NEVER_FAILS or kept_name in own:
+        if target.is_workflow or target.shape != PLAIN or name in _NEVER_FAILS or self._is_taken(kept_name):
             return None
         self._kept[kept_name] = name
         return replace(target, ref=f"{self.project.name}.{kept_name}")
@@ -879,7 +913,8 @@ class StackStormPack:
 
     def _runner_of(self, name: str) -> str:
         """Return the runner of the action with this Penstock name; an empty text for an action of another pack."""
-        return next((runner for theirs, (_, _, runner) in self._sources.items() if _name(theirs) == name), "")
+        runners = {self._action_name(theirs): runner for theirs, (_, _, runner) in self._sources.items()}
+        return runners.get(name, "")
 
     def _key(self, file: str, key: str) -> str:
         """Return the name of the secret for a key of StackStorm's store, and record a gap for the key once."""
@@ -933,8 +968,7 @@ class StackStormPack:
         name = ref.rpartition(".")[2]
         if name in self._kept:
             ref = f"{self.project.name}.{self._kept[name]}"
-        built_in = {f"{self.project.name}.{_name(theirs)}": BUILT_IN[theirs][2] for theirs in BUILT_IN}
-        schema = self._schemas.get(ref) or built_in.get(ref, {}).get("parameters", {})
+        schema = self._schemas.get(ref, {})
         of_runner = runner_parameters(self._runner_of(ref.rpartition(".")[2]))
         types = {name: RUNNER_TYPES.get(name, "string") for name in of_runner - {"timeout"}}
         return types | {name: about.get("type", "string") for name, about in schema.items()}
@@ -969,25 +1003,41 @@ class StackStormPack:
                     shape = (
                         OF_CHAIN if runner in _NO_RESULT else OF_WORKFLOW if runner == "orquesta" else PLAIN
                     )
-                    ours = f"{self.project.name}.{_name(name)}"
+                    ours = f"{self.project.name}.{self._action_name(name)}"
                     is_workflow = runner in _WORKFLOWS and _may_start(self._sources[name][1])
                     return KnownAction(ours, is_workflow, shape, runner)
-        name = _name(ref)
         runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
-        if name not in self.project.actions:
+        name = self._foreign.get(ref, "")
+        if not name:
+            name = self._foreign[ref] = _free_name(_name(ref), self._is_taken)
             if ref in BUILT_IN:
                 source, needed, options = BUILT_IN[ref]
                 for function in needed:
                     self.project.helpers[function] = FUNCTIONS[function]
-                self.project.actions[name] = self.project.function(name, source) | options
+                self.project.actions[name] = self.project.function(name, source) | copy.deepcopy(options)
+                self._schemas[f"{self.project.name}.{name}"] = options["parameters"]
             else:
-                self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
-                if pack == "core" and runner:  # a process, since the runner ends it
-                    self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
+                schema = copy.deepcopy(CORE_PARAMETERS.get(theirs)) if pack == "core" else None
                 write = (
                     f"rite the function {name}_ of {self.project.module}.py; it returns the value of `result()` in "
-                    "StackStorm. StackStorm converts a text to the type of the parameter, and Penstock passes it as it is."
+                    "StackStorm."
                 )
+                if schema is None:
+                    self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
+                    write += (
+                        " StackStorm converts a text to the type of the parameter, and Penstock passes it as it is. "
+                        "StackStorm masks secret parameters: declare the action's `parameters`, each secret with "
+                        "`secret: true`."
+                    )
+                else:
+                    for about in schema.values():
+                        if not about.get("required"):
+                            let_be_null(about)
+                    self._schemas[f"{self.project.name}.{name}"] = schema
+                    body = self._function(name, stub(name, ref), schema) | UNBOUNDED
+                    self.project.actions[name] = body | {"parameters": schema}
+                if pack == "core" and runner:  # a process, since the runner ends it
+                    self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if pack == self._theirs:
                     subject, advice = (
@@ -1189,38 +1239,36 @@ class StackStormPack:
         parameters = node.get("parameters") or Node(node.line)
         supplied = parameters.value() if parameters.is_mapping else {}
         pack, _, theirs = ref.partition(".")
-        target = self.project.actions.get(_name(theirs)) if pack == self._theirs else None
-        is_workflow = target is None and pack == self._theirs and _name(theirs) in self.project.workflows
-        body = self.project.workflows[_name(theirs)] if is_workflow else target
+        ours = self._action_name(theirs)
+        target = self.project.actions.get(ours) if pack == self._theirs else None
+        is_workflow = target is None and pack == self._theirs and ours in self.project.workflows
+        body = self.project.workflows[ours] if is_workflow else target
         limit = limit_of(kind, supplied)
         if body is not None and limit is not None and _acts_otherwise(limit, body.get("limits", ())):
             self.report.gap(
                 file,
                 node.line,
-                f"the policy {name}, which cancels or delays otherwise than another policy of {_name(theirs)}",
+                f"the policy {name}, which cancels or delays otherwise than another policy of {ours}",
                 "StackStorm asks them in turn, and no further one once one delays: write the limit that is meant.",
             )
         elif body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
-            self._tell_optional_attributes(file, node, name, f"{self.project.name}.{_name(theirs)}", limit)
-            self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
-            for twin in sorted(twin for twin, runs in self._kept.items() if runs == _name(theirs)):
-                self.report.gap(file, node.line, f"{_name(theirs)} and {twin} each have the limit of {name} in Penstock",
+            self._tell_optional_attributes(file, node, name, f"{self.project.name}.{ours}", limit)
+            self._depends(file, node, name, "workflows" if is_workflow else "actions", ours)
+            for twin in sorted(twin for twin, runs in self._kept.items() if runs == ours):
+                self.report.gap(file, node.line, f"{ours} and {twin} each have the limit of {name} in Penstock",
                                 "StackStorm counts both together: let all tasks run the same action, or divide the "
                                 "limit between them.")  # fmt: skip
         elif target is not None and kind == "action.retry" and "retry" in target:
             self.report.gap(
                 file,
                 node.line,
-                f"the policy {name}, which retries {_name(theirs)} beside another policy",
+                f"the policy {name}, which retries {ours} beside another policy",
                 "StackStorm asks both: write one `retry` with what is meant.",
             )
-        elif (
-            target is not None
-            and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
-        ):
+        elif target is not None and (retry := retry_of(kind, supplied, self._runner_of(ours))) is not None:
             target["retry"] = retry
-            self._depends(file, node, name, "actions", _name(theirs))
+            self._depends(file, node, name, "actions", ours)
             self._leave_out_of_workflows(ref)
         else:
             self.report.gap(
@@ -1258,7 +1306,7 @@ class StackStormPack:
 
     def _leave_out_of_workflows(self, theirs: str) -> None:
         """Give the tasks that run an action one attempt: StackStorm's retry policies do not apply inside of workflows."""
-        name = _name(theirs.partition(".")[2])
+        name = self._action_name(theirs.partition(".")[2])
         refs = {f"{self.project.name}.{name}"}
         refs |= {f"{self.project.name}.{kept}" for kept, runs in self._kept.items() if runs == name}
         for workflow in self.project.workflows.values():
@@ -1320,6 +1368,21 @@ def _peek(node: Node, key: str) -> Any:
 def _may_start(node: Node) -> bool:
     """Return whether an action may be started: StackStorm starts none that is disabled."""
     return not node.has("enabled") or _peek(node, "enabled") is True
+
+
+def _different_names(theirs: Iterable[str]) -> dict[str, str]:
+    """Return a name of Penstock for each name of StackStorm. Of names that become one, a name that stays as it is has
+    precedence, and each other name gets a number."""
+    names: dict[str, str] = {}
+    for name in sorted(theirs, key=lambda name: _name(name) != name):
+        names[name] = _free_name(_name(name), lambda ours: ours in names.values())
+    return names
+
+
+def _free_name(name: str, is_taken: Callable[[str], bool]) -> str:
+    """Return the name, with a number behind it if it is taken."""
+    numbered = (bounded(f"{name}_{number}") for number in count(2))
+    return name if not is_taken(name) else next(free for free in numbered if not is_taken(free))
 
 
 def _name(theirs: str) -> str:

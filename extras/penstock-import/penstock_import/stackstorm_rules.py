@@ -15,8 +15,8 @@ from penstock_import.orquesta_names import NOWHERE, OF_CONFIGURATION, Surroundin
 from penstock_import.regular_expressions import regular_expression
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
-_PATH = re.compile(r"trigger((?:\.[A-Za-z_@][A-Za-z0-9_@-]*|\[\d+\])+)")
-_STEP = re.compile(r"\.([A-Za-z_@][A-Za-z0-9_@-]*)|\[(\d+)\]")
+_STEP = re.compile(r"""\.([A-Za-z_@][A-Za-z0-9_@-]*)|\[(\d+)\]|\[(?:'([^'\\*]+)'|"([^"\\*]+)")\]""")
+_PATH = re.compile(rf"trigger((?:{_STEP.pattern})+)")
 _ALIASES = {
     "equals": "eq",
     "nequals": "neq",
@@ -43,6 +43,8 @@ _FORMS: dict[str, str] = {
     "in": "{0} in {1}",
     "nin": "{0} not in {1}",
 }
+_WORD = re.compile(r"(?:\.\*)?([A-Za-z0-9 _/:@-]+)(?:\.\*)?")
+"""A word without special characters of regular expressions. What a search skips around it changes nothing."""
 _OF_TEXT = frozenset({"ieq", "icontains", "incontains", "startswith", "istartswith", "endswith", "iendswith"})
 _OF_EMPTY = frozenset({"neq", "nin", "nexists"})
 """The operators that hold for a missing value. For an empty payload StackStorm evaluates none."""
@@ -99,19 +101,19 @@ def criterion(path: str, spec: Any, root: str = "trigger") -> str:
 
 def _value(path: str, root: str) -> str:
     path = path.split("#", 1)[0]
-    if root != "trigger":
-        if path == root:
-            return "payload"
-        if not path.startswith(f"{root}."):
-            raise NotMapped(f"a part of the event other than its {root.rpartition('.')[2]}")
-        path = "trigger" + path.removeprefix(root)
+    below = root.split(".")[1:]
+    if below and path == root:
+        return "payload"
     match = _PATH.fullmatch(path)
     if match is None:
         raise NotMapped("a path with parts that are neither names nor numbers")
+    steps = [(name or single or double, number) for name, number, single, double in _STEP.findall(match[1])]
+    if [name for name, _ in steps[: len(below)]] != below:
+        raise NotMapped(f"a part of the event other than its {below[-1]}")
     text = "payload"
-    for name, number in _STEP.findall(match[1]):
+    for name, number in steps[len(below) :]:
         text = f"{text}[{number}]" if number else member(text, name)
-    return f"({text} | default(none))"
+    return "payload" if text == "payload" else f"({text} | default(none))"
 
 
 def _wildcard(value: str, pattern: Any) -> str:
@@ -130,6 +132,17 @@ def _wildcard(value: str, pattern: Any) -> str:
     return f"{value} is string and {value} == {text}"
 
 
+def _iregex(value: str, pattern: Any) -> str:
+    """Return a condition for `iregex` with a plain word. Its `re` takes two letters beside those of ASCII for an `i`, and
+    one for an `s`. Their small letters differ."""
+    if not isinstance(pattern, str):
+        return "false"  # StackStorm's operator fails for such a pattern, so the rule never matches
+    if (match := _WORD.fullmatch(pattern)) is None:
+        raise NotMapped("a regular expression without regard to case, of more than a plain word")
+    lowered = f'{value}.replace("\u0130", "i").replace("\u0131", "i").replace("\u017f", "s").lower()'
+    return f"{value} is string and {literal(match[1].lower()).text} in {lowered}"
+
+
 def _regex(value: str, pattern: Any, at_start: bool = False) -> str:
     """Return a condition for `regex`, or with `at_start` for `matchregex`. Dots of the latter stand for newlines too."""
     if not isinstance(pattern, str):
@@ -141,6 +154,7 @@ def _regex(value: str, pattern: Any, at_start: bool = False) -> str:
 _PATTERNS: dict[str, Callable[[str, Any], str]] = {
     "matchwildcard": _wildcard,
     "regex": _regex,
+    "iregex": _iregex,
     "matchregex": lambda value, pattern: _regex(value, pattern, at_start=True),
 }
 

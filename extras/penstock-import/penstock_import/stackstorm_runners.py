@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_TEXT = {"type": "string", "required": True}
+_TEXT: dict[str, Any] = {"type": "string", "required": True}
 _SHELL_PARAMETERS: dict[str, Any] = {
     "cwd": {"type": ["string", "null"]},
     "env": {"type": ["object", "null"]},
@@ -38,7 +38,7 @@ BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "core.noop": (
         f"def core_noop_(**parameters):\n    return {NOOP_RESULT}\n",
         (),
-        {},
+        {"parameters": {}},
     ),
 }
 """Actions that every installation of StackStorm has: the source of a function, the functions it calls, and the options of
@@ -60,6 +60,94 @@ CORE_RUNNERS = {
 }
 """The runners of actions of StackStorm's core with a function to be written, by name. A local command counts as a
 remote one, since no generated function ends it."""
+
+_OPTIONAL: dict[str, Any] = {"type": "string"}
+_SECRET: dict[str, Any] = {"type": "string", "secret": True}
+_FLAG: dict[str, Any] = {"type": "boolean", "default": False}
+_MAPPING: dict[str, Any] = {"type": "object"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+_IN_SHELL: dict[str, dict[str, Any]] = {"cwd": _OPTIONAL, "env": _MAPPING}
+_OF_SHELL: dict[str, dict[str, Any]] = {
+    **_IN_SHELL,
+    "kwarg_op": {"type": "string", "default": "--"},
+    "sudo_password": _SECRET,
+}
+_ON_HOSTS: dict[str, dict[str, Any]] = {
+    "cmd": _TEXT,
+    "hosts": _TEXT,
+    **_OF_SHELL,
+    "cwd": {"type": "string", "default": "/tmp"},
+    **dict.fromkeys(("bastion_host", "username"), _OPTIONAL),
+    **dict.fromkeys(("passphrase", "password", "private_key"), _SECRET),
+    "port": {"type": "integer"},
+}
+_IN_PYTHON: dict[str, dict[str, Any]] = {
+    "env": _MAPPING,
+    "content_version": _OPTIONAL,
+    "debug": _FLAG,
+    "log_level": {
+        "type": "string",
+        "enum": ["AUDIT", "CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG"],
+        "default": "DEBUG",
+    },
+}
+_OVER_WINRM: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("cmd", "host", "username"), _TEXT),
+    "password": _SECRET | {"required": True},
+    **_IN_SHELL,
+    "kwarg_op": {"type": "string", "default": "-"},
+    "port": {"type": "integer", "default": 5986},
+    "scheme": {"type": "string", "default": "https"},
+    "transport": {
+        "type": "string",
+        "enum": ["basic", "certificate", "credssp", "kerberos", "ntlm", "plaintext", "ssl"],
+        "default": "ntlm",
+    },
+    "verify_ssl_cert": {"type": "boolean", "default": True},
+}
+CORE_PARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
+    "remote": _ON_HOSTS,
+    "remote_sudo": _ON_HOSTS,
+    "http": {
+        "url": _TEXT,
+        "method": {
+            "type": "string",
+            "enum": ["HEAD", "GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "PURGE"],
+        },
+        **dict.fromkeys(("headers", "params", "cookies"), _MAPPING),
+        **dict.fromkeys(("auth", "body", "file_content", "file_content_type"), _OPTIONAL),
+        **dict.fromkeys(("file_name", "file_path", "http_proxy", "https_proxy", "username"), _OPTIONAL),
+        "password": _SECRET,
+        "allow_redirects": _FLAG,
+        "verify_ssl_cert": {"type": "boolean", "default": True},
+        **dict.fromkeys(("url_hosts_blacklist", "url_hosts_whitelist"), _TEXTS),
+    },
+    "sendmail": {
+        **dict.fromkeys(("to", "subject", "body"), _TEXT),
+        "from": {"type": "string", "default": "stanley"},
+        "sendmail_binary": {"type": "string", "default": "None"},
+        "send_empty_body": {"type": "boolean", "default": True},
+        "content_type": {"type": "string", "default": "text/html"},
+        **dict.fromkeys(("attachments", "content_version"), _OPTIONAL),
+        "debug": _FLAG,
+        **_OF_SHELL,
+    },
+    "error": {"message": _TEXT, **_IN_SHELL},
+    "inject_trigger": {
+        **dict.fromkeys(("trigger", "trigger_name", "trace_tag"), _OPTIONAL),
+        "payload": _MAPPING,
+        **_IN_PYTHON,
+    },
+    "pause": {"max_pause": {"type": "integer", "required": True}, "random": _FLAG, **_IN_PYTHON},
+    "uuid": {
+        "uuid_type": {"type": "string", "enum": ["uuid1", "uuid4"], "default": "uuid4"},
+        **_IN_PYTHON,
+    },
+    "winrm_cmd": _OVER_WINRM,
+    "winrm_ps_cmd": _OVER_WINRM,
+}
+"""The parameters that callers may give to actions of StackStorm's core with a function to be written, by name. Those of
+their runners are included, but for `timeout`."""
 RUNNER_TIMEOUTS = {
     "local-shell-cmd": 60,
     "local-shell-script": 60,
