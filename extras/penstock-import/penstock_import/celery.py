@@ -873,10 +873,10 @@ class CeleryProject:
             of_files.setdefault(file, value)
         settings += [("task_routes", [place]) for place in of_files.items()]
         for name, places in settings + self._mapped_settings:
-            others = variants.without([file for file, _ in places])
-            if others:
+            modules = variants.without([file for file, _ in places])
+            if modules:
                 file, value = places[0]
-                listed = others[0] if len(others) == 1 else f"{others[0]} and {len(others) - 1} more"
+                listed = modules[0] if len(modules) == 1 else f"{modules[0]} and {len(modules) - 1} more"
                 text = f"{name} of {file}, which these modules of settings do not always take: {listed}"
                 self._gap(file, value, text,
                           "It is imported for all: remove it if the module that DJANGO_SETTINGS_MODULE names does not "

@@ -202,12 +202,12 @@ def _passing_scripts(texts: Mapping[Path, str]) -> dict[str, tuple[str, ...]]:
     }
     waiting = {name for name in lines if "celery" in texts[name].lower()}
     while waiting:
-        known = len(scripts)
+        count = len(scripts)
         for name in sorted(waiting):
             words = passing_words(lines[name], scripts) if name.name not in scripts else None
             if words is not None:
                 scripts[name.name] = words
-        if len(scripts) == known:
+        if len(scripts) == count:
             break
         waiting = {
             name

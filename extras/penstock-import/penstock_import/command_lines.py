@@ -139,8 +139,8 @@ def command_lines(
     for first, last in _continued(lines, _SECTION.search(text) is not None):
         if not paired & set(range(first, last + 1)):
             whole = " ".join(_without_end(line) for line in lines[first : last + 1])
-            given = _GIVEN.fullmatch(plain[first])
-            is_value = given is not None and given[1].lower() not in _KEYS_OF_COMMANDS
+            assigned = _GIVEN.fullmatch(plain[first])
+            is_value = assigned is not None and assigned[1].lower() not in _KEYS_OF_COMMANDS
             yield Line(first + 1, whole, is_value or first in parts)
     for number, words_of_list in _items(lines, paired):
         yield Line(number, words_of_list)

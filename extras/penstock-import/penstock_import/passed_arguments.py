@@ -114,14 +114,14 @@ def _passing_words(line: str) -> tuple[str, ...] | None:
 
 
 def calls(line: str, programs: Programs, is_script: bool) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each call of these programs in a line, where it has the name of a command or an option.
+    """Yield the name and the text of each call of these programs in a line. A call has the name of a command or an option.
     A function counts only where a command begins."""
     is_named = len(line) <= _MAX_CHARACTERS and any(name in line for name in programs)
     if not is_named or _COMMENT.match(line):
         return
     names = "|".join(map(re.escape, sorted(programs, key=len, reverse=True)))
-    before = r"(?<![\w.$-])" if is_script else r"(?:^|[;&|({]|\b(?:do|else|then)\s|\)\s)\s*"
-    pattern = rf"""{before}(?P<call>(?:[\w.~${{}}-]*/)*(?P<name>{names})["',\s\]]+(?P<rest>\S.*))"""
+    start = r"(?<![\w.$-])" if is_script else r"(?:^|[;&|({]|\b(?:do|else|then)\s|\)\s)\s*"
+    pattern = rf"""{start}(?P<call>(?:[\w.~${{}}-]*/)*(?P<name>{names})["',\s\]]+(?P<rest>\S.*))"""
     for match in re.finditer(pattern, line):
         text = _LAST_WORDS.sub("", match["call"]).strip()
         words = re.sub(r"""["',\[\]]""", " ", text).split()[1:]

@@ -21,7 +21,7 @@ class Variants:
         settings = {file for file, tree in trees.items() if _gives_marks(tree)}
         settings |= {file for file in trees for path in named if is_whole(file, path)}
         while True:
-            further = {file for file, taken in imports.items() if settings & {name for name, _ in taken}}
+            further = {file for file, names in imports.items() if settings & {name for name, _ in names}}
             further |= {name for file in settings for name, _ in imports[file]}
             if further <= settings:
                 break
@@ -37,7 +37,7 @@ class Variants:
         """Return the choices that do not take any of these modules in any case. Only modules of settings count."""
         if not files or not self._settings.issuperset(files):
             return []
-        return sorted(choice for choice, taken in self._always.items() if taken.isdisjoint(files))
+        return sorted(choice for choice, modules in self._always.items() if modules.isdisjoint(files))
 
 
 def _imports(file: str, tree: ast.Module, trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, bool]]:
@@ -53,7 +53,7 @@ def _imports(file: str, tree: ast.Module, trees: Mapping[str, ast.Module]) -> It
 
 
 def _closure(file: str, imports: Mapping[str, list[tuple[str, bool]]]) -> set[str]:
-    """Return the files whose names a module always takes, with the module itself."""
+    """Return the files of which a module always takes the names, with the module itself."""
     closure, waiting = {file}, [file]
     while waiting:
         further = {name for name, is_always in imports[waiting.pop()] if is_always} - closure

@@ -409,8 +409,8 @@ class StackStormPack:
     # -- actions --------------------------------------------------------------------------------------------------
 
     def _last_actions(self) -> Iterator[tuple[str, Node]]:
-        """Yield the files of actions. Of files with the same name of an action, yield only the last one, as StackStorm
-        does, and record a gap for each of the others."""
+        """Yield the files of actions. StackStorm reads only the last file with the same name of an action. The others are
+        recorded as gaps."""
         actions = list(self._files("actions"))
         last_files = {str(_peek(node, "name")): file for file, node in actions}
         for file, node in actions:
