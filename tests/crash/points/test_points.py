@@ -18,6 +18,7 @@ AROUND = {
     "common/penstock/store/session/connection_pool.py": "options of a connection, which are nobody's state",
     "common/penstock/store/session/database.py": "the primitive itself",
     "common/penstock/store/processes/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
+    "common/penstock/store/session/schema_watch.py": "looks whether the schema is complete; changes nothing",
     "common/penstock/store/session/unresponsive_server.py": "asks whether the server knows a connection; changes nothing",
     "common/penstock/store/schema/functions.py": "an operator's, not a service's",
     "common/penstock/store/schema/migrate.py": "an operator's, not a service's",
