@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,13 @@ def test_refused_limit_is_a_gap_of_its_policy(tmp_path: Path) -> None:
     )
     assert (project.limits, source.report.mapped["policies"]) == ({}, 0)
     assert source.report.applied["actions"] == 1
+
+
+def test_check_leaves_no_folder_for_imports_behind(tmp_path: Path) -> None:
+    before = list(sys.path)
+    for name, text in STACKSTORM.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    pack = StackStormPack(tmp_path)
+    keep_applicable(pack.mapped(), pack.report)
+    assert sys.path == before

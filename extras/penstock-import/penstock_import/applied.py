@@ -4,6 +4,7 @@ that fails, and becomes a gap."""
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def _faults(project: Project, report: Report) -> tuple[list[tuple[str, str, str]
             faults = check(definitions, ())
         errors = [fault for fault in faults if not fault.is_warning]
         placed = {fault.message: _placed(folder, fault, project) for fault in errors}
+        sys.path[:] = [path for path in sys.path if not path.startswith(scratch)]
     with_place = [place for place in dict.fromkeys(placed.values()) if place is not None]
     return with_place, [message for message, place in placed.items() if place is None]
 
