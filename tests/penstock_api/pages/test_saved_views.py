@@ -79,7 +79,9 @@ async def test_view_that_changed_meanwhile_is_not_overwritten(page: Page, site: 
     await page.goto(site.address + f"/executions?status=failed&edits={site.ids['view']}")
     await site.house.rows("update saved_view set version = version + 1 where id = $1", site.ids["view"])
     await page.get_by_role("button", name=f"Update “{LATE}”").click()
-    await expect(page.locator(".acts-on-view .problem").first).to_contain_text("was changed meanwhile")
+    await expect(page.locator(".acts-on-view .problem").first).to_contain_text(
+        "another caller has changed the view"
+    )
 
 
 async def test_view_that_is_not_valid_can_be_deleted_or_mended(page: Page, site: Site) -> None:

@@ -25,11 +25,12 @@ APPLIED = "select name, digest, release from penstock_function"
 OPEN = """
 select p.proname::text as name from pg_proc p
 where p.pronamespace = (select oid from pg_namespace where nspname = current_schema()) and p.prosecdef and (
-    not coalesce(p.proconfig, '{}') @> array[format('search_path=%s, pg_temp', quote_ident(current_schema()))]
+    not exists (
+        select from unnest(p.proconfig) c where replace(c, '"', '') = format('search_path=%s, pg_temp', current_schema()))
     or exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0))
 """
 """A query of the functions with the owner's rights that resolve names in another schema, or that every role may call: the
-schema was renamed, or restored without its rights."""
+schema was renamed, or restored without its rights. With `quote_all_identifiers` the server quotes each name of a path."""
 TRIGGERS = """
 select distinct t.tgname::text as name from pg_trigger t join pg_class c on c.oid = t.tgrelid
 where c.relnamespace = (select oid from pg_namespace where nspname = current_schema())
