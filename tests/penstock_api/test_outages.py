@@ -118,6 +118,14 @@ WITHOUT_DATABASE = {
 UNAFFECTED = {"GET /sign-in/provider/back", "GET /api/v1/stream"}
 """The routes that need nothing of what they ask: the first only notes a refusal, and a stream tries again while it is open."""
 STATEMENTS = ("fetch", "fetchval", "fetchrow", "execute", "executemany")
+BEHIND_REQUESTS = (
+    "gateway ",
+    "look for parked work",
+    "return a take",
+    "refused calls",
+    "refused webhook calls",
+)
+"""The beginnings of the names of tasks that no request waits for. Each task is tried again, so no answer names its outage."""
 
 
 class Fault:
@@ -128,7 +136,8 @@ class Fault:
         self.passing = self.raised = 0
 
     def strike(self) -> None:
-        if self.form is None:
+        task = asyncio.current_task()
+        if self.form is None or (task is not None and task.get_name().startswith(BEHIND_REQUESTS)):
             return
         if self.passing:
             self.passing -= 1
