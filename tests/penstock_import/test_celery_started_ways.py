@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.penstock_import.test_celery_commands import commands
+from tests.penstock_import.test_celery_commands import APP, TASK, commands
+from tests.penstock_import.test_reviewed_changes import of_application, texts
 
 PASSED = "whose program passes its arguments to Celery | Start `penstock worker` and `penstock executor`."
 OPEN = "See what its further words start: a worker is `penstock worker`, and beat is `penstock executor`."
@@ -232,3 +233,65 @@ def test_text_that_a_script_writes_into_a_file_is_named(tmp_path: Path) -> None:
     written, beat = commands(tmp_path, {"up.sh": text})
     assert "the command celery -A depot worker -c 1" in written
     assert "the command celery -A depot beat" in beat
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import subprocess\nsubprocess.run(['./w.sh', 'worker', '--time-limit', '4'])\n",
+        "import subprocess\nsubprocess.Popen(['bash', '/srv/w.sh', 'worker', '--time-limit', '4'])\n",
+        "import os\nos.system('./w.sh worker --time-limit 4')\n",
+        "import os\nos.execv('/srv/w.sh', ('/srv/w.sh', 'worker', '--time-limit', '4'))\n",
+    ],
+)
+def test_python_code_that_calls_a_script_is_named(tmp_path: Path, text: str) -> None:
+    lines = commands(tmp_path, {"w.sh": 'celery "$@"\n', "up.py": text})
+    (caller,) = [line for line in lines if line.startswith("up.py:2 ")]
+    assert PASSED in caller
+    assert LIMIT in caller
+
+
+@pytest.mark.parametrize("word", [".", "source"])
+def test_function_of_a_sourced_script_is_named(tmp_path: Path, word: str) -> None:
+    files = {
+        "lib.sh": 'run_celery() {\n  celery -A depot "$@"\n}\n',
+        "up.sh": f"{word} ./lib.sh\nrun_celery worker --time-limit 4\n",
+    }
+    (caller,) = [line for line in commands(tmp_path, files) if line.startswith("up.sh:2 ")]
+    assert PASSED in caller
+    assert LIMIT in caller
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("with_lock celery --app=depot $ROLE\n", "1"),
+        ("a: 1\nrunner = my-runner celery -A depot $ROLE\n", "2"),
+        ("first() { true; }\nwatch celery {{ role }}\nwatch celery $X\n", "2, 3"),
+        ("pm3 start celery control\n", "1"),
+    ],
+)
+def test_line_that_may_start_celery_in_another_way_is_named(tmp_path: Path, text: str, numbers: str) -> None:
+    (line,) = of_celery(tmp_path, text)
+    assert f"Celery in lines without a known command: {numbers} | See whether" in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# celery --app depot $ROLE\n",
+        "echo celery $ROLE\n",
+        "pip install celery redis\n",
+        "  depends_on: [celery, redis]\n",
+        "  celery:\n    image: celery\n",
+        "chown celery:celery /srv\n",
+    ],
+)
+def test_line_that_only_has_the_name_is_not_named(tmp_path: Path, text: str) -> None:
+    assert of_celery(tmp_path, text) == []
+
+
+def of_celery(folder: Path, text: str) -> list[str]:
+    """Import an application with a file `up.conf`, and return what the report says about this file."""
+    _, report = of_application(folder, {"tasks.py": APP + TASK, "up.conf": text})
+    return [line for line in texts(report) if line.startswith("up.conf")]

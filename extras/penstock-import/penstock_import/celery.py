@@ -49,7 +49,6 @@ from penstock_import.celery_commands import (
     commands_of_code,
     limits_in,
     names_within,
-    other_files,
     pool_of,
     variables_of_code,
 )
@@ -85,6 +84,7 @@ from penstock_import.celery_options import (
     says_nothing,
     start_options,
 )
+from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
 from penstock_import.celery_other_ways import uses_in_other_ways
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
@@ -373,6 +373,7 @@ class CeleryProject:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
+        text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
                 self._take(place)
@@ -380,6 +381,11 @@ class CeleryProject:
                 self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
                 self._note_pool(command_place, words)
+            for place, words, of_program in (
+                script_calls(tree, text_files.scripts) if text_files is not None else ()
+            ):
+                text = f"the command {' '.join(words)}, whose program passes its arguments to Celery"
+                self._gap(name, place, text, advice([*of_program, *words[1:]], self._queues))
             for place, subject, by_hand in variables_of_code(tree, self._queues):
                 self._gap(name, place, subject, by_hand)
                 self._note_pool(f"{name}:{getattr(place, 'lineno', 1)}", subject.split())
@@ -389,7 +395,7 @@ class CeleryProject:
         for test in self._unread_tests:
             self._tell_test(test)
         for path, line, subject, by_hand in (
-            other_files(self._folder, self._queues, frozenset(self._files)) if self._is_folder else ()
+            other_files(text_files, self._queues) if text_files is not None else ()
         ):
             self.report.gap(path, line, _shortened(subject), by_hand)
             self._note_pool(f"{path}:{line}", subject.split())

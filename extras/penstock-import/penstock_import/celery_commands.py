@@ -1,73 +1,25 @@
-"""The commands that start Celery, in Python code and in other files, and fixtures with rows of django-celery-beat."""
+"""The commands that start Celery in Python code, and the work by hand for each command."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from penstock_import.celery_calls import bound_names, called, walk
 from penstock_import.celery_queues import Queues
 from penstock_import.celery_scopes import parents_of
-from penstock_import.celery_setting_names import advice_of, is_known
 from penstock_import.command_lines import (
     COMMAND,
     OLD_PROGRAMS,
     OTHER_PARTS,
     PARTS,
-    command_lines,
-    entry_points,
     is_command,
     is_program,
-    script_lines,
 )
-from penstock_import.command_variables import option_of, variables
-from penstock_import.passed_arguments import (
-    calls,
-    may_run_celery,
-    passing_functions,
-    passing_words,
-    run_of,
-    without_prose,
-)
+from penstock_import.command_variables import option_of
 
-_PROSE_SUFFIXES = frozenset(
-    {
-        ".adoc",
-        ".css",
-        ".csv",
-        ".htm",
-        ".html",
-        ".ipynb",
-        ".lock",
-        ".log",
-        ".map",
-        ".md",
-        ".po",
-        ".pot",
-        ".rst",
-        ".svg",
-        ".txt",
-    }
-)
-"""The ends of files that run nothing."""
-_PYTHON = frozenset({".py", ".pyi", ".pyx"})
-_LEFT_OUT = frozenset({".git", ".tox", ".venv", "node_modules", "site-packages", "test", "tests", "docs"})
-_MAX_BYTES = 1_000_000
-_ROWS = re.compile(r"""["']?model["']?\s*:\s*["']?django_celery_beat\.(\w+)""")
-_OF_UNITS = re.compile(
-    r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(CELERY\w*_OPTS|CELERY(?:D|BEAT)_\w+)["']?\s*[:=]\s*(.*)"""
-)
-"""A pattern for a line that gives a script or a unit the options of a worker, or one of Celery's older settings."""
-_OPTIONS_WITHIN = re.compile(r"""\b(CELERY\w*_OPTS)\s*=\s*["']?(\s*-[^"'\n]*)""")
-"""A pattern for the same options within a longer line, such as one of `sed` or `echo`."""
-_COPIES = re.compile(
-    r"(?i)\.py[._-]|^(?!.*\.env).*(?:celery|config|settings).*\.(?:default|dist|example|in|j2|jinja2?|mako|sample|template|tmpl|tpl)$"
-)
-"""A pattern for the names of copies of modules, of which an installation makes its settings."""
-_SETTING = re.compile(r"(?m)^\s*(?:\w+\.conf\.)?(CELERY\w+|beat_schedule|task_\w+)\s*(?:\[.*\]\s*)?=(?!=)")
 _WORKERS = frozenset({"WorkController", "Worker"})
 _ARGUMENTS_OF_WORKERS = frozenset(
     {
@@ -107,117 +59,7 @@ _LONG = {
 }
 
 
-def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterator[tuple[str, int, str, str]]:
-    """Yield a gap for each command, file of rows and copy of settings: file, line, subject, work by hand. `read` are the
-    files that are read as Python."""
-    texts = dict(_texts(folder, read))
-    scripts = _passing_scripts(texts)
-    starts = [
-        words
-        for text in texts.values()
-        if may_run_celery(text, scripts)
-        for words in entry_points(text, scripts)
-    ]
-    entry_point = starts[0] if starts else []
-    for name, text in texts.items():
-        if not may_run_celery(text, scripts) and not entry_point:
-            continue
-        rows = _ROWS.search(text)
-        if rows is not None:
-            yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
-                   "The import does not read files of rows: write the rows as schedules.")  # fmt: skip
-        assignments = list(_SETTING.finditer(text)) if _COPIES.search(name.name) else []
-        if assignments:
-            names = ", ".join(dict.fromkeys(setting[1] for setting in assignments))
-            yield (str(name), text.count("\n", 0, assignments[0].start(1)) + 1,
-                   f"settings of Celery in a copy of a module that is not read: {names}",
-                   "Import again with the module that is made of this copy, or write its settings by hand.")  # fmt: skip
-        for number, variable, value in variables(text):
-            yield str(name), number, *_of_variable(variable, value, queues)
-        functions = passing_functions(script_lines(text))
-        for part in command_lines(text, scripts, entry_point):
-            number, line = part.number, part.text
-            printed = without_prose(line)
-            command = COMMAND.search(printed)
-            if command is not None:
-                words = _plain(command[0]).split()
-                yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
-                continue
-            run = None if part.is_part else run_of(printed)
-            if run is not None:
-                words = _plain(run).split()
-                if not {"--help", "--version", "-h"} & set(words):
-                    yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
-                continue
-            called_programs = [
-                *((scripts[script], call) for script, call in calls(printed, scripts, is_script=True)),
-                *(
-                    (functions[function], call)
-                    for function, call in calls(printed, functions, is_script=False)
-                ),
-            ]
-            for words_of_program, call in called_programs[:1]:
-                words = _plain(call).split()
-                text_of_call = f"the command {' '.join(words)}, whose program passes its arguments to Celery"
-                yield str(name), number, text_of_call, advice([*words_of_program, *words[1:]], queues)
-            if (unit := _OF_UNITS.match(line) or _OPTIONS_WITHIN.search(line)) is not None and unit[
-                2
-            ].strip():
-                words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_plain(unit[2]).split()]
-                if unit[1].endswith("_OPTS"):
-                    text_of_unit = f"the options {' '.join([unit[1], *words[2:]])} of a command"
-                    yield str(name), number, text_of_unit, advice(words, queues)
-                elif is_known(unit[1]):
-                    yield (
-                        str(name),
-                        number,
-                        f"the variable {unit[1]} of a worker: {unit[2].strip()}",
-                        advice_of(unit[1]),
-                    )
-
-
-def _texts(folder: Path, read: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield the name and the text of each file that is neither prose nor Python."""
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if (
-            path in read
-            or _LEFT_OUT & set(name.parts)
-            or path.suffix in _PROSE_SUFFIXES | _PYTHON
-            or not path.is_file()
-        ):
-            continue
-        content = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
-        if b"\0" not in content:
-            yield name, content.decode(errors="replace")
-
-
-def _passing_scripts(texts: Mapping[Path, str]) -> dict[str, tuple[str, ...]]:
-    """Return the scripts that pass their arguments to Celery, also through another one, with the words of their commands."""
-    scripts: dict[str, tuple[str, ...]] = {}
-    lines = {
-        name: script_lines(text)
-        for name, text in texts.items()
-        if any(mark in text for mark in ("$", "%*", "%1"))
-    }
-    waiting = {name for name in lines if "celery" in texts[name].lower()}
-    while waiting:
-        count = len(scripts)
-        for name in sorted(waiting):
-            words = passing_words(lines[name], scripts) if name.name not in scripts else None
-            if words is not None:
-                scripts[name.name] = words
-        if len(scripts) == count:
-            break
-        waiting = {
-            name
-            for name in lines
-            if name.name not in scripts and any(script in texts[name] for script in scripts)
-        }
-    return scripts
-
-
-def _of_variable(variable: str, value: str, queues: Queues) -> tuple[str, str]:
+def of_variable(variable: str, value: str, queues: Queues) -> tuple[str, str]:
     """Return the subject and the work by hand for a variable that Celery reads as an option of its command."""
     part, option = option_of(variable) or ("", "")
     word = f"{option}={value}" if value else option
@@ -250,7 +92,7 @@ def variables_of_code(tree: ast.Module, queues: Queues) -> Iterator[tuple[ast.AS
         for key, value in pairs:
             name = getattr(key, "value", None)
             if isinstance(name, str) and option_of(name) is not None:
-                yield node, *_of_variable(name, _word(value), queues)
+                yield node, *of_variable(name, _word(value), queues)
 
 
 def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
@@ -453,14 +295,18 @@ def _word(node: ast.expr) -> str:
     return f"{{{ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node)}}}"
 
 
+def words_of_code(node: ast.AST) -> list[str]:
+    """Return the words of a list, a tuple or a text; none for any other expression."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_word(part) for part in node.elts]
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        return _word(node).split()
+    return []
+
+
 def names_within(words: Sequence[str]) -> set[str]:
     """Return the names in the computed words of a command."""
     return {name for word in words if word.startswith("{") for name in re.findall(r"\w+", word)}
-
-
-def _plain(command: str) -> str:
-    """Return a command without the signs of a list, or of a text in quotation marks."""
-    return re.sub(r"""["'\[\]]|(?<=["']),|,(?=\s|$)""", " ", command)
 
 
 _OLD_WORKERS = OLD_PROGRAMS - {"celerybeat"}

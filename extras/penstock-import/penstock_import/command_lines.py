@@ -80,6 +80,11 @@ class _Entry:
     words: tuple[str, ...]
 
 
+def is_prose(line: str) -> bool:
+    """Return whether a line of a settings file, a script or a systemd unit runs nothing."""
+    return _PROSE.match(line) is not None
+
+
 def is_program(word: str) -> bool:
     """Return whether a word is the program of Celery, also with its folder, or the module of the program."""
     last = word.rpartition("/")[2]
@@ -193,7 +198,7 @@ def _continued(lines: list[str], is_ini: bool) -> Iterator[tuple[int, int]]:
     number = 0
     while number < len(lines):
         first = number
-        if _PROSE.match(lines[number]) is not None:
+        if is_prose(lines[number]):
             number += 1
             continue
         has_key = is_ini and _KEY_OF_INI.match(lines[number]) is not None
@@ -301,7 +306,7 @@ def _are_beside(lines: list[str], program: _Entry, arguments: _Entry) -> bool:
 def _entry(lines: list[str], number: int) -> _Entry | None:
     """Return the words of the key in a line; None for a line without such a key, or without a value that is read."""
     match = _KEY.fullmatch(lines[number])
-    if match is None or _PROSE.match(lines[number]) is not None:
+    if match is None or is_prose(lines[number]):
         return None
     indent, value, last = len(match[1]), match[3].strip(), number
     if value.startswith("["):

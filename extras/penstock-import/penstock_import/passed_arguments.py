@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from penstock_import.command_lines import OTHER_PARTS, PARTS
+from penstock_import.command_lines import OTHER_PARTS, PARTS, is_prose
 
 Programs = Mapping[str, tuple[str, ...]]
 """By the name of a script or a function: the words of the commands that it passes its arguments to."""
@@ -40,7 +40,6 @@ _MAX_CHARACTERS = 5_000
 _ECHO = re.compile(
     r"""((?:^|[;&|({]|\b(?:RUN|do|else|then)\s|-\s)[\s@]*)(?:echo|printf)\s+(?:"(?:[^"\\`$]|\\.|\$(?!\())*"|'[^']*'|[^;&|<>"'`()$]|\$(?!\())+(?=$|;|&&|\|\||\}|\))"""
 )
-_COMMENT = re.compile(r"\s*(?:#|//|::|(?i:rem)\s)")
 _LAST_WORDS = re.compile(r"[;&|<>].*|\s#\s.*")
 
 
@@ -109,7 +108,7 @@ def passing_words(lines: Iterable[str], scripts: Programs) -> tuple[str, ...] | 
 
 
 def _passing_words(line: str) -> tuple[str, ...] | None:
-    match = _PASSING.search(line[:_MAX_CHARACTERS]) if "celery" in line and not _COMMENT.match(line) else None
+    match = _PASSING.search(line[:_MAX_CHARACTERS]) if "celery" in line and not is_prose(line) else None
     return ("celery", *re.sub(r"""["',\[\]]""", " ", match["words"]).split()) if match is not None else None
 
 
@@ -117,7 +116,7 @@ def calls(line: str, programs: Programs, is_script: bool) -> Iterator[tuple[str,
     """Yield the name and the text of each call of these programs in a line. A call has the name of a command or an option.
     A function counts only where a command begins."""
     is_named = len(line) <= _MAX_CHARACTERS and any(name in line for name in programs)
-    if not is_named or _COMMENT.match(line):
+    if not is_named or is_prose(line):
         return
     names = "|".join(map(re.escape, sorted(programs, key=len, reverse=True)))
     start = r"(?<![\w.$-])" if is_script else r"(?:^|[;&|({]|\b(?:do|else|then)\s|\)\s)\s*"
