@@ -123,8 +123,8 @@ WHY = {
         "The steps run in one process, which commits each result and goes on. No other process could take the next step."
     ),
     ("chain", "restate"): (
-        "The steps run in one handler (with calls, in a second handler). Its process appends each result to the log over an "
-        "open connection."
+        "The steps run in one handler. In the rows of calls, each step is a call of a second handler. The process appends "
+        "each result to the log over an open connection."
     ),
     ("chain", "temporal"): "The server holds waiting work in memory, beside its database.",
     ("memory", "celery"): FEWER,

@@ -17,8 +17,8 @@ PACKAGES: Mapping[str, str] = {"import": "penstock-import"}
 
 
 def add_to(app: typer.Typer, ours: Collection[str]) -> None:
-    """Add the commands of installed packages. Raises ConfigurationError if a package adds one of our own commands, or
-    cannot be loaded."""
+    """Add the commands of installed packages. Raises ConfigurationError if a package adds a command that
+    Penstock has, or cannot be loaded."""
     installed = entry_points(group=ENTRY_POINTS)
     for entry in installed:
         if entry.name in ours:

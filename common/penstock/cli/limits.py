@@ -96,7 +96,8 @@ def set_(
         int | None, typer.Option(help="The maximum number of executions that wait.")
     ] = None,
     fair: Annotated[
-        list[str] | None, typer.Option(help="Parameters: executions with different values take turns.")
+        list[str] | None,
+        typer.Option(help="A parameter or label: executions with different values of it take turns."),
     ] = None,
     while_waiting: Annotated[
         str | None,
@@ -142,7 +143,7 @@ def rm(ref: Ref, json: Json = False) -> None:
     elif row is None:
         out.print(f"Limit {ref} is removed. If a definition declares it, the next apply creates it again.")
     else:
-        out.print(f"Limit {ref} is as declared again: it allows {allows(row)}.", highlight=False)
+        out.print(f"The declared limit {ref} is in force again: it allows {allows(row)}.", highlight=False)
 
 
 def allows(row: LimitInForce) -> str:

@@ -151,7 +151,8 @@ async def ask(
     if run is None or run.items is not None:
         raise OutsideRun(
             "a question needs a run",
-            hint="Call penstock.run.steering.ask inside an action. A batch returns an AskInquiry for its item.",
+            hint="Call penstock.run.steering.ask inside an action. An action with batches returns an AskInquiry for the "
+            "item that has the question.",
         )
     run.inquiries += 1
     answers = run.carry.get("answers", ())

@@ -267,7 +267,7 @@ class _Writer:
         if argument is None:
             return self._names.root(name, None, steps)
         if not isinstance(argument, nodes.Const) or not isinstance(argument.value, str):
-            raise NotMapped(f"{name}() of a name that is computed")
+            raise NotMapped(f"{name}() with an expression instead of a fixed name")
         return self._names.root(name, argument.value, steps)
 
     def _step(self, value: Ours, part: nodes.Node) -> Ours:

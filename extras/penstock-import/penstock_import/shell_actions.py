@@ -235,7 +235,7 @@ def _refuse_unknown_names(template: str, parameters: set[str]) -> None:
             raise NotMapped(f"the test {test.name}")
     unknown = meta.find_undeclared_variables(tree) - parameters
     if unknown:
-        raise NotMapped(f"it reads {', '.join(sorted(unknown))}")
+        raise NotMapped(f"it uses names that are not parameters: {', '.join(sorted(unknown))}")
 
 
 OPTIONS = '''

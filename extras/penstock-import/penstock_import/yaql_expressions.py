@@ -131,7 +131,7 @@ class _Writer:
     def _got_of_context(self, method: tree.Call, parts: list[tuple[str, tree.Expr]]) -> Ours:
         name = _name_of(method.arguments[0]) if len(method.arguments) in (1, 2) and not method.pairs else None
         if name is None:
-            raise NotMapped("ctx().get() of a name that is computed")
+            raise NotMapped("ctx().get() with an expression instead of a fixed name")
         value, _ = self._names.root("ctx", name, ())
         default = self.write(method.arguments[1]) if len(method.arguments) == 2 else literal(None)
         return self._steps(Ours(f"({value.text} | default({default.text}))"), parts)
@@ -161,7 +161,7 @@ class _Writer:
                 raise NotMapped(f"{node.name}() with more than a name")
             name = _name_of(node.arguments[0]) if node.arguments else None
             if node.arguments and name is None:
-                raise NotMapped(f"{node.name}() of a name that is computed")
+                raise NotMapped(f"{node.name}() with an expression instead of a fixed name")
             return self._names.root(node.name, name, steps)
         return self._function(node), 0
 

@@ -139,5 +139,5 @@ async def errors(
 async def rerun(body: models.RerunRules, backend: Here) -> list[rule_errors.RerunRule]:
     """Evaluate failed rules again for the events on which they failed."""
     if not (body.rule or body.event or body.all):
-        raise InvalidInput("nothing is selected", hint="Name a rule or an event, or say all.")
+        raise InvalidInput("nothing is selected", hint="Set `rule` or `event`, or set `all` to true.")
     return [outcome async for outcome in rule_errors.rerun(backend.client, rule=body.rule, event=body.event)]

@@ -198,7 +198,10 @@ class Limit(Declaration):
         if self.breaker is not None:
             bounding = (self.max, self.rate, self.budget, self.cost, self.max_waiting, self.unit or None)
             if any(bound is not None for bound in bounding) or self.fair or self.when_full != "enqueue":
-                raise Wrong("with a breaker, has no other bound", "Use a second limit for the rest.")
+                raise Wrong(
+                    "has a breaker, which excludes max, rate, budget, cost, unit, max_waiting, fair and when_full",
+                    "Declare them in a second limit.",
+                )
             if self.breaker.by:
                 raise Wrong("breaker: by belongs to the limit", "Limit(breaker={...}, by='host', ...)")
             return self._named()

@@ -133,12 +133,17 @@ class Window(Options):
             )
         pattern, parts = patterns[0], self.parts
         if pattern in ("sequence", "all", "any") and len(parts) < 2:
-            raise Wrong(f"has one part in {pattern}", "Write several triggers, or count=[...] with at_least.")
+            raise Wrong(
+                f"has one part, and {pattern} takes at least two",
+                "Write several triggers, or count=[...] with at_least.",
+            )
         if pattern == "count" and len(parts) != 1:
-            raise Wrong(f"has {len(parts)} parts in count", "Write one trigger, or all=[...].")
+            raise Wrong(
+                f"has {len(parts)} parts, and count takes exactly one", "Write one trigger, or all=[...]."
+            )
         if pattern == "absence" and len(parts) != 2:
             raise Wrong(
-                f"has {len(parts)} parts in absence",
+                f"has {len(parts)} parts, and absence takes exactly two",
                 "Write two triggers: absence=['shop.placed', 'shop.paid'] matches an order that is placed and not paid.",
             )
         self._check_numbers(pattern, parts)

@@ -40,7 +40,7 @@ def check_key(key: Any) -> None:
     if not isinstance(key, str) or not re.fullmatch(KEY, key):
         raise Wrong(
             f"has a key that is not a lowercase word: {cut_end(ascii(str(key)), 80)}",
-            "Write a key of at most 63 letters, digits, '_', '.' and '-', such as customer.",
+            "Write a key such as customer: a lowercase letter, then at most 62 lowercase letters, digits, '_', '.' and '-'.",
         )
 
 

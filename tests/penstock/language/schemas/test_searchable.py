@@ -31,7 +31,11 @@ def test_parameter_that_a_label_can_have_is_searchable(names: Sequence[str]) -> 
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("Name", "has a key that is not a lowercase word: 'Name'", "Write a key of at most 63 letters"),
+        (
+            "Name",
+            "has a key that is not a lowercase word: 'Name'",
+            "Write a key such as customer: a lowercase letter",
+        ),
         ("other", "names no parameter: other", "Available: address, lines, name, nothing, size, token."),
         ("token", "names token, which is a secret", "Labels are shown in lists. Leave the parameter out."),
         *[
