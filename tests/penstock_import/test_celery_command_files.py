@@ -288,3 +288,45 @@ def test_pool_that_a_script_gives_in_a_list_is_seen(tmp_path: Path) -> None:
     }
     _, report = of_application(tmp_path, files)
     assert any("task_time_limit, beside the pool threads of worker.sh:3" in text for text in texts(report))
+
+
+ITEMS = "    - celery{first}\n    - -A\n    - tasks\n    - worker{last}\n    - --time-limit=300{end}\n    - -Q\n    - high\n"
+BROKEN = '["celery", "-A", "tasks", "worker",{end}\n   "--time-limit=300", "-Q", "high"'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("up.yml", "w:\n  command:\n" + ITEMS.format(first="   # a worker", last="", end="")),
+        ("up.yml", "w:\n  command:\n" + ITEMS.format(first="", last="", end="   # seconds")),
+        ("up.yml", "w:\n  command:\n" + ITEMS.format(first="", last="\n    # the hard limit", end="")),
+        ("up.yml", "w:\n  command:\n" + ITEMS.format(first="", last="\n", end="\n\n    # routes")),
+        ("up.yml", f"w:\n  command: {BROKEN.format(end='')}]\n"),
+        ("up.yml", f"w:\n  command: {BROKEN.format(end='  # the hard limit')}]\n"),
+        ("up.yml", f"w:\n  command: [\n    {BROKEN.format(end='')[1:]},\n  ]\n"),
+        ("up.json", f'{{"containers": [{{"name": "w",\n  "command": {BROKEN.format(end="")}]}}]}}\n'),
+        ("up.tf", f"resource {{\n  command = {BROKEN.format(end='')}]\n}}\n"),
+        ("Dockerfile", "FROM x\nCMD " + BROKEN.format(end=" \\\n  # the hard limit") + "]\n"),
+        (
+            "launch.json",
+            '[{\n  "module": "celery",\n  "args": ["-A", "tasks", "worker",\n   ' + REST + "]\n}]\n",
+        ),
+        ("launch.json", '[{\n  "runtimeExecutable": "celery",\n  "runtimeArgs": [' + QUOTED[10:] + "]\n}]\n"),
+    ],
+)
+def test_list_with_comments_or_line_breaks_is_named_whole(tmp_path: Path, name: str, text: str) -> None:
+    (line,) = commands(tmp_path, {name: text})
+    assert f"the command {WHOLE} | " in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"name": "w", "module": "celery",\n  "args": ["-A", "tasks", "worker"]}]\n',
+        '[{"name": "w", "runtimeExecutable": "/srv/bin/celery",\n  "runtimeArgs": ["-A", "tasks"]}]\n',
+    ],
+)
+def test_program_within_a_line_of_json_is_named(tmp_path: Path, text: str) -> None:
+    _, report = of_application(tmp_path, {"tasks.py": APP + TASK, "launch.json": text})
+    (line,) = [line for line in texts(report) if line.startswith("launch.json")]
+    assert "Celery in lines without a known command: 1" in line

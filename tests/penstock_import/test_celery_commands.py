@@ -55,7 +55,7 @@ def test_texts_about_celery_are_no_commands(tmp_path: Path) -> None:
         (
             "up.yml",
             'command: [\n  "celery",\n  "-A",\n  "depot",\n  "worker",\n  "-Q",\n  "slow,celery"\n]\n',
-            2,
+            1,
         ),
         ("up.yml", "a:\n  command: >\n    celery\n    -A depot worker\n    -Q slow,celery\n  b: 1\n", 2),
         ("up.sh", "#!/bin/sh\nexec celery -A depot \\\n  worker \\\n  -Q slow,celery\n", 2),

@@ -70,6 +70,7 @@ _COPIES = re.compile(
 _SETTING = re.compile(r"(?m)^\s*(?:\w+\.conf\.)?(CELERY\w+|beat_schedule|task_\w+)\s*(?:\[.*\]\s*)?=(?!=)")
 _MAY_START = re.compile(
     rf"""(?<![\w.-])celery["',]*\s+["']?(?:--?[A-Za-z]|[$%{{]|(?:{"|".join(sorted(PARTS | OTHER_PARTS))})\b(?![.-]))"""
+    r"""|(?i:\b(?:bin|cmd|command|entry_?point|exec\w*|module|program|runtime\w*)["']?\s*[:=]\s*\[?["']?(?:[^\s"',]*/)?)celery\b(?![\w.:/-])"""
 )
 """A pattern for a line that may start Celery in any way."""
 _SOURCED = re.compile(r"^\s*(?:\.|source)\s+[\"']?(?:\S*/)?([\w.-]+)")
@@ -176,12 +177,12 @@ def _of_file(files: OtherFiles, name: Path, text: str, queues: Queues) -> Iterat
         printed = without_prose(line)
         command = COMMAND.search(printed)
         if command is not None:
-            words = _plain(command[0]).split()
+            words = _split(command[0])
             yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
             continue
         run = None if part.is_part else run_of(printed)
         if run is not None:
-            words = _plain(run).split()
+            words = _split(run)
             if not {"--help", "--version", "-h"} & set(words):
                 yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
             continue
@@ -190,11 +191,11 @@ def _of_file(files: OtherFiles, name: Path, text: str, queues: Queues) -> Iterat
             *((functions[function], call) for function, call in calls(printed, functions, is_script=False)),
         ]
         for words_of_program, call in called_programs[:1]:
-            words = _plain(call).split()
+            words = _split(call)
             text_of_call = f"the command {' '.join(words)}, whose program passes its arguments to Celery"
             yield str(name), number, text_of_call, advice([*words_of_program, *words[1:]], queues)
         if (unit := _OF_UNITS.match(line) or _OPTIONS_WITHIN.search(line)) is not None and unit[2].strip():
-            words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_plain(unit[2]).split()]
+            words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_split(unit[2])]
             if unit[1].endswith("_OPTS"):
                 text_of_unit = f"the options {' '.join([unit[1], *words[2:]])} of a command"
                 yield str(name), number, text_of_unit, advice(words, queues)
@@ -246,6 +247,14 @@ def _passing_scripts(texts: Mapping[Path, str]) -> dict[str, tuple[str, ...]]:
             if name.name not in scripts and any(script in texts[name] for script in scripts)
         }
     return scripts
+
+
+def _split(command: str) -> list[str]:
+    """Return the words of a command, without braces that close objects of JSON around it."""
+    words = _plain(command).split()
+    while words and words[-1] == "}":
+        words.pop()
+    return words
 
 
 def _plain(command: str) -> str:

@@ -54,17 +54,23 @@ _ASSIGNED = re.compile(
     r"""\s*(?:(?:declare|export|local|readonly|set)\s+(?:-\w+\s+)*)?(\w+)\s*[+:?]?=\s*(.*)"""
 )
 """A pattern for a line of a script that gives a variable a text."""
-_PROGRAMS = ("entrypoint", "command", "script")
 _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "entrypoint": ("command", "cmd"),
     "command": ("args", "arguments"),
+    "module": ("args",),
+    "program": ("args",),
+    "runtimeexecutable": ("runtimeargs", "args"),
     "script": ("args", "arguments"),
 }
 """By the key with a program: the keys beside it that have the program's arguments."""
 _KEY = re.compile(
-    r"""(\s*(?:-\s+)?)["']?(?i:(entry_?point|command|script|cmd|args|arguments))["']?(?:\s*[:=]\s*|\s+(?=[\["']))(.*)"""
+    r"""(\s*(?:-\s+)?)["']?(?i:(entry_?point|command|script|cmd|module|program|runtimeExecutable|runtimeArgs|args|arguments))["']?(?:\s*[:=]\s*|\s+(?=[\["']))(.*)"""
 )
 _WORD = re.compile(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s,\[\]"']+)""")
+_COMMENT_AT_END = re.compile(r"""((?:"[^"]*"|'[^']*'|[^"'])*?)\s(?:#|//)(?:\s.*)?$""")
+_OPEN_BRACKET = re.compile(r"""(?:[:=]|\b(?:CMD|ENTRYPOINT|RUN)|^\s*-?)\s*\[[^\[\]{]*$""")
+"""A pattern for a line that begins a list of words, and does not end it."""
+_OPTION = re.compile(r"""(?:^|["'\s])--?[A-Za-z]""")
 _MAX_LINES = 100
 """The number of lines in which a list ends, and in which the arguments stand beside their program."""
 
@@ -112,8 +118,41 @@ def script_lines(text: str) -> list[str]:
 
 
 def _plain_lines(text: str) -> list[str]:
-    """Return the lines of a file, with the program's name in place of a substitution or a module that names it."""
-    return [_MODULE.sub("celery", _SUBSTITUTED.sub(r"\1", line)) for line in text.splitlines()]
+    """Return the lines of a file without the comments at their ends. The program's name stands for a substitution or a module
+    that names it. A list in brackets stands on its first line, and its further lines are empty."""
+    lines = [_MODULE.sub("celery", _SUBSTITUTED.sub(r"\1", line)) for line in text.splitlines()]
+    lines = [_without_comment(line) for line in lines]
+    for number, line in enumerate(lines):
+        if _OPEN_BRACKET.search(line) is not None and not is_prose(line):
+            last = _end_of_brackets(lines, number)
+            if last is not None and any(_OPTION.search(part) for part in lines[number : last + 1]):
+                parts = [part for part in lines[number : last + 1] if not is_prose(part)]
+                lines[number : last + 1] = [" ".join(part.strip().rstrip("\\") for part in parts)]
+                lines[number] = line[: len(line) - len(line.lstrip())] + lines[number]
+                lines[number + 1 : number + 1] = [""] * (last - number)
+    return lines
+
+
+def _without_comment(line: str) -> str:
+    """Return a line without a comment at its end. A sign in quotation marks begins none."""
+    if "#" not in line and "//" not in line:
+        return line
+    match = _COMMENT_AT_END.match(line)
+    return line if match is None or not match[1].strip() else match[1]
+
+
+def _end_of_brackets(lines: list[str], first: int) -> int | None:
+    """Return the number of the line that closes the brackets of a list of words; None for a list of anything else."""
+    depth = 0
+    for number, line in enumerate(lines[first : first + _MAX_LINES], first):
+        if is_prose(line):
+            continue
+        if number > first and line.lstrip().startswith("{") and not line.lstrip().startswith("{{"):
+            return None
+        depth += line.count("[") - line.count("]")
+        if depth <= 0:
+            return number
+    return None
 
 
 def entry_points(text: str, scripts: Collection[str]) -> Iterator[list[str]]:
@@ -222,12 +261,14 @@ def _without_end(line: str) -> str:
 def _items(lines: list[str], paired: set[int]) -> Iterator[tuple[int, str]]:
     """Yield each list with an item on each line, from the program on."""
     start, items = 1, list[str]()
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate([*lines, "end of the file"], 1):
+        if not line.strip() or is_prose(line):
+            continue
         item = _ITEM.fullmatch(line)
         if item is not None and number - 1 not in paired and (items or is_program(item[2].strip("\"'"))):
             start = start if items else number
             items.append(item[2].strip("\"'"))
-        if items and (item is None or number == len(lines)):
+        if items and item is None:
             if is_command(items):
                 yield start, " ".join(items)
             items = []
@@ -323,11 +364,14 @@ def _entry(lines: list[str], number: int) -> _Entry | None:
             words = words[0].split()
     else:
         words = []
-        while last + 1 < len(lines) and (item := re.match(r"(\s*)-\s+(.+)", lines[last + 1])) is not None:
-            if len(item[1]) < indent - 2:
+        for below, line in enumerate(lines[number + 1 :], number + 1):
+            if not line.strip() or is_prose(line):
+                continue
+            item = re.match(r"(\s*)-\s+(.+)", line)
+            if item is None or len(item[1]) < indent - 2:
                 break
             words.append(item[2].strip().strip("\"'"))
-            last += 1
+            last = below
     key = match[2].lower().replace("_", "")
     return _Entry(key, indent, number, last, tuple(words)) if words else None
 
