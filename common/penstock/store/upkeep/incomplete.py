@@ -1,4 +1,4 @@
-"""Rows whose definitions the database does not have, as after the load of a part of a dump."""
+"""Rows without their definitions, as after the load of a part of a dump."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.store.session.rows import first_as
 
 @dataclass(frozen=True, slots=True)
 class WithoutDefinition:
-    """The numbers of executions that are not archived, and of current definitions, whose stored versions are missing."""
+    """The numbers of executions that are not archived, and of current definitions, without their stored versions."""
 
     executions: int
     current: int
@@ -26,7 +26,7 @@ select
 
 
 async def without_definition(session: Session) -> WithoutDefinition:
-    """Count the rows whose definitions are missing."""
+    """Count the rows without their definitions."""
     row = first_as(WithoutDefinition, await session.fetch(UNKNOWN))
     assert row is not None
     return row
