@@ -41,8 +41,8 @@ ADVANCE = "select setval($1::text::regclass, $2::bigint)"
 
 
 async def behind(fetch: Fetch) -> dict[str, int]:
-    """Return the sequences with a next number that a row already has, each with the highest number of its rows. Sequences that the
-    role may not read are left out."""
+    """Return the sequences that would give a number which a row already has, each with the highest number of its rows.
+    Sequences that the role may not read are left out."""
     queries = [
         BEHIND.format(sequence=row["sequence"], numbered=row["numbered"], number=row["number"])
         for row in await fetch(OWNED)
