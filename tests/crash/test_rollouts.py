@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ PATIENCE_S = 60.0
 RUNS = 8
 """Runs of each function that begin at random while workers die."""
 DEATHS = 4
+LEFT = "select from log_line where execution_id = $1 and line = $2"
+"""The line of a run that an old worker has left to a new one."""
 
 
 @pytest.fixture
@@ -76,13 +79,34 @@ async def test_run_past_a_change_completes_beside_old_workers(house: Installatio
     await house.sound()
 
 
-async def test_run_with_a_change_stops_on_an_old_worker(house: Installation, fleet: Fleet) -> None:
-    """The error names both calls, and nothing is undone. A re-run on the new code calls no earlier step again."""
+async def test_run_with_a_change_waits_for_a_new_worker(house: Installation, fleet: Fleet) -> None:
+    """The old worker calls nothing and undoes nothing. The new worker goes on, and calls no recorded step again."""
     await house.apply(*rollout_new.NEW)
     (rollout.folder() / "die-insured").touch()
     first = worker(fleet, NEW)
     id = await house.client.start("rollout.guarded")
     await dead(first)
+    old = worker(fleet, OLD)
+    await house.until(
+        LEFT, id, "the run waits for a worker with code for the change 'insured'", seconds=PATIENCE_S
+    )
+    assert calls_of(id) == {"book": 1, "insure": 1}
+    fleet.kill(old, signal.SIGTERM)
+    worker(fleet, NEW)
+    assert await house.client.result(id, timeout=PATIENCE_S) == ["book", "insure", "charge", "ship"]
+    assert calls_of(id) == {"book": 1, "insure": 1, "charge": 1, "ship": 1}
+    await house.sound()
+
+
+async def test_run_without_its_recorded_change_stops(house: Installation, fleet: Fleet) -> None:
+    """The change is older than a rollout takes. The error names both calls, and nothing is undone. A re-run on the new code calls
+    no earlier step again."""
+    await house.apply(*rollout_new.NEW)
+    (rollout.folder() / "die-insured").touch()
+    first = worker(fleet, NEW)
+    id = await house.client.start("rollout.guarded")
+    await dead(first)
+    await house.rows("update step set at = at - interval '1 hour' where kind = 'version' returning 1")
     old = worker(fleet, OLD)
     error = await failure_of(house, id)
     assert "ReplayMismatch" in error

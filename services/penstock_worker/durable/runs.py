@@ -24,6 +24,9 @@ from penstock_worker.durable.recorder import Recorder
 from penstock_worker.records.backend import Durable
 from penstock_worker.records.slots import Slots
 
+ROLLOUT_S = 3600.0
+"""Seconds after a change (`ctx.version`) in which an older worker leaves the run to newer ones (docs/decisions/0087)."""
+
 
 class RunningAttempt(Protocol):
     """A running attempt, as the runner keeps it. `cancelled` says whether its end was requested, and `ends_at_once`
@@ -82,6 +85,7 @@ class DurableRuns:
             limit=self._settings.payload_cap,
             warm=self._settings.suspend_after,
             grace=self._settings.grace,
+            rollout=ROLLOUT_S,
             retried=lambda outcome: (
                 ending_of(outcome, owned.version.retry, owned.failures).status == REQUESTED
             ),

@@ -42,7 +42,8 @@ class Attempt:
     """One attempt of a durable function. `retried` returns whether another attempt would follow this outcome: then
     nothing is undone yet. `grace`: the seconds that the function and its undo functions have after a request to end.
     `clock`: the clock of a test, which does not pass by itself. An attempt that only cleans up does not use it, since it
-    stays while it waits. `jitter` draws the random part of the delay before a try of a step, from 0 to 1."""
+    stays while it waits. `jitter` draws the random part of the delay before a try of a step, from 0 to 1. `rollout`: the seconds
+    after a change (`ctx.version`) in which code without it leaves the run to workers with newer code."""
 
     def __init__(
         self,
@@ -55,8 +56,10 @@ class Attempt:
         retried: Callable[[Outcome], bool],
         clock: Callable[[], datetime] | None = None,
         jitter: Callable[[], float] = random.random,
+        rollout: float = 0.0,
     ) -> None:
         self._backend = backend
+        self._rollout = rollout
         self._function = function
         self._limit = limit
         self._warm = warm
@@ -144,14 +147,19 @@ class Attempt:
         over = GraceOver(ends_as, self._grace)
         self._is_not_undone = True
         core.waiting.end(over)
-        if (run := CURRENT.get()) is not None:
-            run.log("log", over.message)
+        _log(over.message)
 
     async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
         history = await self._backend.load()
         clock = self._clock if history.ends_as is None else None
         core = self._core = Core(
-            self._backend, history, limit=self._limit, warm=self._warm, clock=clock, jitter=self._jitter
+            self._backend,
+            history,
+            limit=self._limit,
+            warm=self._warm,
+            clock=clock,
+            jitter=self._jitter,
+            rollout=self._rollout,
         )
         deliveries = core.deliveries
         deliveries.ends_as = deliveries.ends_as or self._ends_as
@@ -171,6 +179,8 @@ class Attempt:
             core.close()
             core.waiting.close()
             deliveries.forget()
+        if isinstance(verdict, Suspended) and core.journal.unknown_change is not None:
+            _log(f"the run waits for {', '.join(verdict.awaited.causes)}")
         return _said(verdict, outcome)
 
     def _has_failed_for_good(self, verdict: Verdict | None) -> bool:
@@ -215,6 +225,11 @@ class Attempt:
                     outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told)
                 )
             deliveries.reopen()
+        if outcome.kind == "completed":
+            core.journal.note_end()
+            if (suspended := core.left_to_newer_code()) is not None:
+                core.waiting.end(suspended)
+                raise AttemptOver
         if deliveries.ending and outcome.kind != "completed":
             outcome = _for_good(outcome, deliveries.ends_as)
         if deadlock := await self._cancel_tasks(core, root):
@@ -250,6 +265,12 @@ class Attempt:
                 task.cancel()
             deadlock = await core.deliveries.run(root, partial(_all_done, tasks)) or deadlock
         return deadlock
+
+
+def _log(text: str) -> None:
+    """Add a line to the log of the execution."""
+    if (run := CURRENT.get()) is not None:
+        run.log("log", text)
 
 
 def _deadlocked(error: DefinitionError) -> Outcome:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.engine.durable.attempt_over import AttemptOver, Stopped
+from penstock.engine.durable.attempt_over import AttemptOver, Stopped, Suspended
 from penstock.engine.durable.backend import Backend
 from penstock.engine.durable.calls import Answer, Call, Work
 from penstock.engine.durable.deliveries import Deliveries
@@ -22,6 +22,7 @@ from penstock.engine.durable.records import (
     CHILDREN,
     COMPLETED,
     SLEEP,
+    Awaited,
     History,
     Key,
     Record,
@@ -47,10 +48,13 @@ from penstock.run.root_cause import cause_inside
 T = TypeVar("T")
 REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
 """The errors with which a child is refused at its start."""
+LEAST_DELAY_S, MOST_DELAY_S = 2.0, 60.0
+"""The shortest and the longest delay until a run looks again for a worker with code for its change."""
 
 
 class Core:
-    """One attempt: its records (`journal`, `children`), its waits, and the records that are still to be written."""
+    """One attempt: its records (`journal`, `children`), its waits, and the records that are still to be written. `rollout`: the
+    seconds in which older code leaves a run with a new change to other workers."""
 
     def __init__(
         self,
@@ -61,8 +65,10 @@ class Core:
         warm: float,
         clock: Callable[[], datetime] | None = None,
         jitter: Callable[[], float] = random.random,
+        rollout: float = 0.0,
     ) -> None:
         self.backend = backend
+        self._rollout = rollout
         self.journal = Journal(history)
         self.children = history.children
         self.limit = limit
@@ -100,8 +106,22 @@ class Core:
 
     def stopped(self, error: PenstockError) -> AttemptOver:
         """End the attempt, because the code does not fit the records. Return the exception that ends it."""
-        self.waiting.end(Stopped(error))
+        self.waiting.end(self.left_to_newer_code() or Stopped(error))
         return AttemptOver()
+
+    def left_to_newer_code(self) -> Suspended | None:
+        """Return the suspension of a run with a new change that this code does not know: a worker with newer code goes on. Return
+        None if there is no such change, if it was made before the rollout, or if the attempt cleans up."""
+        change = self.journal.unknown_change
+        if change is None or change.at is None or self.waiting.staying:
+            return None
+        now = self.clock()
+        age = (now - change.at).total_seconds()
+        if age >= self._rollout:
+            return None
+        delay = min(max(age, LEAST_DELAY_S), MOST_DELAY_S)
+        cause = f"a worker with code for the change {change.key.label!r}"
+        return Suspended(Awaited(until=now + timedelta(seconds=delay), causes=(cause,)))
 
     def refuse_inside_step(self, operation: str) -> None:
         if (step := IN_STEP.get()) is not None:

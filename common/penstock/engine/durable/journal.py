@@ -12,6 +12,7 @@ from penstock.engine.durable.records import (
     STATE,
     STEP,
     SUPERSEDED,
+    VERSION,
     History,
     Key,
     Record,
@@ -29,7 +30,8 @@ CHANGED = f"{CODE_CHANGED}. `penstock replay` compares the code with the run, an
 class Journal:
     """The records of one run, and how many of them the function has reached. `told` is the number of the result that
     was delivered last. `changed` are the records that this attempt sets aside or takes back after a failure, until they
-    are written."""
+    are written. `unknown_change` is the recorded `ctx.version` that the code does not call at its place: older code has
+    none of it."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -46,6 +48,7 @@ class Journal:
         for path, position in self._at:
             self._last[path] = max(position, self._last.get(path, 0))
         self.told = 0
+        self.unknown_change: Record | None = None
         self._registered: dict[Key, int] = {}
         """The registered undos in their order, each with the number of the result that was delivered before it."""
 
@@ -78,6 +81,8 @@ class Journal:
         self._unasked.pop(place, None)
         recorded = self._history.records.get(key)
         if at_place is not None and at_place.key != key:
+            if at_place.kind == VERSION != kind:
+                self.unknown_change = at_place
             raise _mismatch(f"{kind} {key}", branch.asked, at_place)
         other_place = recorded is not None and recorded.position not in (0, branch.asked)
         if recorded is not None and (other_place or recorded.kind not in (kind, GIVEN)):
@@ -116,6 +121,12 @@ class Journal:
         for place in [place for place in self._unasked if self._at[place].key in self._tentative]:
             if place in self._at:
                 self._set_aside(place)
+
+    def note_end(self) -> None:
+        """Note the change that the code does not know, if the completed function has not reached its record."""
+        record = self.unasked()
+        if record is not None and record.kind == VERSION and record.key not in self._tentative:
+            self.unknown_change = record
 
     def check_end(self, error: str | None = None) -> None:
         """Check that the ended function has reached all its records. `error`: the function has failed with it. Raises

@@ -12,7 +12,15 @@ import orjson
 from penstock.errors import PenstockError
 from penstock.language.terms import labels
 from penstock.operate import routes
-from penstock.operate.doctor import connections, durable, master_keys, policies, remote_workers, waits
+from penstock.operate.doctor import (
+    connections,
+    durable,
+    master_keys,
+    policies,
+    remote_workers,
+    restores,
+    waits,
+)
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
@@ -39,6 +47,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
     return [
         schema,
         *await _partitions(session),
+        *await restores.findings(session),
         await _retention(session, settings),
         *await _services(session, settings),
         *await remote_workers.findings(session, settings),

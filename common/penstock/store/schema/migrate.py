@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from penstock.errors import ConfigurationError
 from penstock.settings import Settings
-from penstock.store.schema import functions, grants
+from penstock.store.schema import functions, grants, sequences
 from penstock.store.session.database import Database
 
 LOCK = 8_207_339_114_905_041
@@ -76,9 +76,9 @@ def named(missing: list[str]) -> str:
 
 
 async def upgrade(settings: Settings) -> str:
-    """Create the schema if it does not exist, and apply what is missing. Return the revision. It is safe to run at
-    any time while replicas work, and again after it was interrupted. Raises the error of PostgreSQL if the locks of
-    replicas are in the way of all TRIES."""
+    """Create the schema if it does not exist, apply what is missing, and advance sequences that are behind their rows.
+    Return the revision. It is safe to run at any time while replicas work, and again after it was interrupted. Raises the
+    error of PostgreSQL if the locks of replicas are in the way of all TRIES."""
     tries = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(_is_locked_out),
         wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
@@ -102,6 +102,7 @@ async def _upgrade_once(settings: Settings) -> str:
         ).driver_connection
         assert driver is not None
         if not await missing(driver.fetch):
+            await sequences.advance(driver.fetch)
             return await current(driver.fetch) or ""
         await driver.execute(PATIENCE)
         if await current(driver.fetch) is None:  # the schema is empty, so no service works on it yet
@@ -117,6 +118,7 @@ async def _upgrade_once(settings: Settings) -> str:
             await functions.apply(driver)
             await grants.renew(driver)
         await driver.fetch("select make_partitions(7)")
+        await sequences.advance(driver.fetch)
     return newest()
 
 

@@ -68,7 +68,12 @@ def memory_of_run() -> Memory:
 
 
 def attempt_of(
-    backend: AttemptMemory, function: Callable[..., Any], *, grace: float = 10.0, retried: bool = False
+    backend: AttemptMemory,
+    function: Callable[..., Any],
+    *,
+    grace: float = 10.0,
+    retried: bool = False,
+    rollout: float = 0.0,
 ) -> Attempt:
     """Return an attempt that stays on its worker for 5 s where its backend lets it. `retried`: another attempt follows a failure,
     unless that is final."""
@@ -76,7 +81,7 @@ def attempt_of(
     def is_retried(outcome: Outcome) -> bool:
         return retried and outcome.error is not None and outcome.error.retryable is not False
 
-    return Attempt(backend, function, limit=LIMIT, warm=5.0, grace=grace, retried=is_retried)
+    return Attempt(backend, function, limit=LIMIT, warm=5.0, grace=grace, retried=is_retried, rollout=rollout)
 
 
 async def outcome_of(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -617,3 +619,63 @@ async def test_failed_attempt_of_stopping_worker_waits_for_no_running_step() -> 
         task.cancel()
         await asyncio.wait({task})
     assert task.cancelled()
+
+
+async def _with_a_change(ctx: DurableContext) -> str:
+    await ctx.step("first", _note)
+    if ctx.version("new"):
+        await ctx.step("added", _note)
+    await ctx.sleep(60)
+    return "new"
+
+
+async def _without_the_change(ctx: DurableContext) -> str:
+    await ctx.step("first", _note)
+    await ctx.step("old", _note)
+    return "old"
+
+
+async def _that_ends_before_the_change(ctx: DurableContext) -> str:
+    await ctx.step("first", _note)
+    return "old"
+
+
+@pytest.mark.parametrize("older", [_without_the_change, _that_ends_before_the_change])
+async def test_older_code_leaves_run_with_new_change(older: Callable[..., Any]) -> None:
+    """The run waits as long as the change is old, from 2 s to a minute. Then newer code goes on."""
+    memory = memory_of_run()
+    assert (await attempt_of(Outside(memory), _with_a_change).run({})).kind == "suspended"
+    records = deepcopy(memory.records)
+    began = records[Key("new", 1)].at
+    assert began is not None
+    for age, delay in ((0, 2), (8, 8), (3000, 60)):
+        memory.now = began + timedelta(seconds=age)
+        outcome = await attempt_of(Outside(memory), older, rollout=3600).run({})
+        assert outcome.kind == "suspended"
+        awaited = outcome.awaited or {}
+        waits = datetime.fromisoformat(awaited["until"]) - memory.now
+        assert delay <= waits.total_seconds() < delay + 1
+        assert awaited["causes"] == ["a worker with code for the change 'new'"]
+        assert memory.records == records, "older code records nothing"
+    memory.now += timedelta(seconds=61)
+    outcome = await attempt_of(Outside(memory), _with_a_change, rollout=3600).run({})
+    assert (outcome.kind, outcome.result) == ("completed", "new")
+
+
+@pytest.mark.parametrize("older", [_without_the_change, _that_ends_before_the_change])
+async def test_code_without_an_old_change_stops(older: Callable[..., Any]) -> None:
+    memory = memory_of_run()
+    await attempt_of(Outside(memory), _with_a_change).run({})
+    memory.now += timedelta(seconds=3600)
+    outcome = await attempt_of(Outside(memory), older, rollout=3600).run({})
+    assert outcome.error is not None
+    assert (outcome.error.type, outcome.error.retryable) == ("ReplayMismatch", False)
+
+
+async def test_older_code_that_cleans_up_stops_at_a_new_change() -> None:
+    memory = memory_of_run()
+    await attempt_of(Outside(memory), _with_a_change).run({})
+    memory.records[Key(END, 1)] = Record(Key(END, 1), 0, END, COMPLETED, '"cancelled"')
+    outcome = await attempt_of(Outside(memory), _without_the_change, rollout=3600).run({})
+    assert outcome.error is not None
+    assert outcome.error.type == "ReplayMismatch"
