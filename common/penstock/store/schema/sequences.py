@@ -37,7 +37,8 @@ where x.highest is not null
 READABLE = """
 select has_sequence_privilege('admission_seq', 'select') and has_table_privilege('admission', 'select') as readable
 """
-ADVANCE = "select setval($1::text::regclass, $2::bigint)"
+ADVANCE = "select setval($1::text::regclass, $2::bigint) where nextval($1::text::regclass) < $2::bigint"
+"""Advances a sequence, unless services have drawn further numbers since the look at it."""
 
 
 async def behind(fetch: Fetch) -> dict[str, int]:
