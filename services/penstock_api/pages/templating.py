@@ -117,6 +117,20 @@ def linked(text: str) -> Markup:
     return parts + escape(text[at:])
 
 
+AGE = re.compile(r"\d[\d.]* \S+ ago")
+
+
+def aged(text: str, at: datetime) -> Markup:
+    """Return a sentence about the instant `at` with links. Its age becomes a time that the browser keeps true, since the page of
+    an ended execution is not rendered again."""
+    if not (match := AGE.search(text)):
+        return linked(text)
+    time = Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+        at.isoformat(), clock(at), ago(at)
+    )
+    return linked(text[: match.start()]) + time + linked(text[match.end() :])
+
+
 def shown_status(word: str) -> str:
     """Return a status in the spelling of the pages: `cancelling` for the value `canceling`."""
     return "cancelling" if word == CANCELING else word
@@ -227,6 +241,7 @@ TEMPLATES.filters.update(
     sentence=sentence,
     ordinal=ordinal,
     linked=linked,
+    aged=aged,
     with_code=with_code,
     with_pages=with_pages,
     decision=schema_form.decision,

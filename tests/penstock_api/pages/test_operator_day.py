@@ -3,6 +3,7 @@ that a person sees. What came of it is read from the database."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,7 @@ async def test_failure_is_found_read_and_run_again(page: Page, site: Site) -> No
     await page.locator("#rows tbody tr", has_text="depot.drive").get_by_role("link").click()
     await expect(page.locator("#why")).to_contain_text("the road is closed")
     failed = UUID(page.url.rpartition("/")[2])
+    await expect(page.locator("#why .why time[data-ago]")).to_have_text(re.compile(r"^(now|.+ ago)$"))
     await page.get_by_text("Rerun …", exact=True).click()
     form = page.locator("#do-rerun")
     await form.get_by_label("ok").select_option(label="yes")
