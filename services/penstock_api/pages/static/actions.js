@@ -46,13 +46,22 @@ async function send(form, button) {
     if (form.dataset.then) { location.assign(document.body.dataset.base + form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
     form.closest("details.action")?.removeAttribute("open");
     button?.blur();
-    tell(said.notice ?? "Done.");
+    tell(said.notice ?? counted(said, form.dataset.counts) ?? "Done.");
     look();
   } catch {
     show("The server did not answer. Try again: nothing is started twice.");
   } finally {
     if (button) button.disabled = false;
   }
+}
+
+/** Return how many entries of the answer start an execution, or null if the form does not ask for this. */
+function counted(answer, name) {
+  if (!name || !Array.isArray(answer)) return null;
+  const starts = answer.filter((entry) => entry[name]).length;
+  if (!answer.length) return "This range has no start time up to now.";
+  if (!starts) return "Nothing is started: each start time in this range has an execution already.";
+  return `${starts} ${starts === 1 ? "execution is" : "executions are"} started.`;
 }
 
 /** What the fields say, as one document. What is left empty is left out. In a form of changes (data-changes) a field that is as
