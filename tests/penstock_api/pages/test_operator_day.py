@@ -94,12 +94,16 @@ async def test_rule_is_tried_on_stored_events_and_starts_after_it_is_saved(
         form,
         Name="depot.by_day",
         Trigger="depot.placed",
-        Condition="payload.order == 101",
+        Condition="payload.order == 101 or payload.missing",
         Action_or_workflow="depot.weigh",
     )
     await form.get_by_label("Parameters, as JSON").fill('{"parcel": "{{ payload.order }}", "words": "x"}')
     await form.get_by_role("button", name="Try it on stored events").click()
-    await expect(page.locator("#tried").get_by_role("status")).to_have_text("It matches 1 of 2 events.")
+    status = page.locator("#tried").get_by_role("status")
+    await expect(status).to_have_text("It matches 1 of 2 events, and its evaluation fails for 1.")
+    await form.get_by_label("Condition").fill("payload.order == 101")
+    await form.get_by_role("button", name="Try it on stored events").click()
+    await expect(status).to_have_text("It matches 1 of 2 events.")
     await page.get_by_role("button", name="Save depot.by_day").click()
     await expect(page.locator("#save .problem")).to_contain_text("words")
     await page.get_by_label("Parameters, as JSON").fill('{"parcel": "{{ payload.order }}"}')
@@ -157,6 +161,38 @@ async def test_schedule_shows_its_fires_before_it_is_saved(page: Page, site: Sit
     await page.get_by_role("button", name="Delete the schedule").click()
     await page.wait_for_url("**/schedules")
     assert not await site.house.rows("select 1 from catalog where ref = 'depot.by_day'")
+
+
+async def test_paused_schedule_names_the_end_of_its_pause(page: Page, site: Site) -> None:
+    await go(page, "Schedules")
+    await page.get_by_role("link", name="depot.hourly").first.click()
+    await page.get_by_role("button", name="Pause for an hour").click()
+    await expect(page.locator("#state")).to_contain_text("It does not start anything until 20")
+    await go(page, "Schedules")
+    await expect(page.locator("#rows tr", has_text="depot.hourly")).to_contain_text("paused until 20")
+    await page.get_by_role("link", name="depot.hourly").first.click()
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.locator("#state .status")).to_have_text("active")
+    await expect(page.locator("#state")).not_to_contain_text("until 20")
+
+
+async def test_backfill_refuses_a_wrong_range_and_tells_what_it_starts(page: Page, site: Site) -> None:
+    await go(page, "Schedules")
+    await page.get_by_role("link", name="depot.hourly").first.click()
+    await page.get_by_text("Backfill …").click()
+    form = page.locator("#do-backfill")
+    await fill(form, From="2031-01-02T00:00", Until="2031-01-01T00:00")
+    await form.get_by_role("button").click()
+    await expect(form.locator(".problem")).to_contain_text("this range ends before it begins")
+    await fill(form, Until="2031-01-03T00:00")
+    await form.get_by_role("button").click()
+    await expect(page.locator("[data-told]")).to_have_text("This range has no start time up to now.")
+
+
+async def test_overview_leads_to_the_rule_that_failed(page: Page, site: Site) -> None:
+    await page.locator("#attention").get_by_role("link", name="Newest failed evaluation, of the rule depot.").click()
+    await page.wait_for_url("**/rules#errors")
+    await expect(page.locator("#errors")).to_contain_text("depot.broken")
 
 
 async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
