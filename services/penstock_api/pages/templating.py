@@ -102,7 +102,7 @@ def linked(text: str) -> Markup:
     parts, at = Markup(), 0
     for match in ID.finditer(text):
         command, id = match[1] or "", match[2]
-        parts += escape(text[at : match.start()])
+        parts += timed(text[at : match.start()])
         if command.startswith("See why"):
             label = "See why."
         elif command.startswith("See"):
@@ -113,6 +113,23 @@ def linked(text: str) -> Markup:
         else:
             label = short(id)
         parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), id, label)
+        at = match.end()
+    return parts + timed(text[at:])
+
+
+INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+
+
+def timed(text: str) -> Markup:
+    """Return a sentence whose instants in UTC are times, which the browser shows in its own zone."""
+    parts, at = Markup(), 0
+    for match in INSTANT.finditer(text):
+        try:
+            instant = datetime.strptime(match[0], "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
+        except ValueError:  # the text of a user, such as 2026-13-01 00:00:00 UTC
+            continue
+        time = Markup('<time datetime="{}" title="{}" data-clock>{}</time>')
+        parts += escape(text[at : match.start()]) + time.format(instant.isoformat(), clock(instant), match[0])
         at = match.end()
     return parts + escape(text[at:])
 
@@ -242,6 +259,7 @@ TEMPLATES.filters.update(
     ordinal=ordinal,
     linked=linked,
     aged=aged,
+    timed=timed,
     with_code=with_code,
     with_pages=with_pages,
     decision=schema_form.decision,

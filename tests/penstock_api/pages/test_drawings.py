@@ -23,7 +23,7 @@ from penstock_api.pages.drawings.step_timeline import step_ends, step_status, st
 from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, Scale, drawn, parts, timeline
 from penstock_api.pages.schema_form import decision, fields, is_approval
 from penstock_api.pages.starters import other_values, starters
-from penstock_api.pages.templating import aged, failure_line, linked
+from penstock_api.pages.templating import aged, failure_line, linked, timed
 from tests.penstock_api.pages import depot
 
 BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
@@ -219,7 +219,9 @@ def test_answered_step_ends_with_its_question() -> None:
 
 def test_sleep_ends_at_its_instant_and_open_step_has_no_end() -> None:
     until = BEGUN + timedelta(hours=1)
-    assert step_ends([step("sleep", "completed", result={"until": until.isoformat()})], [], {}) == {"wait": until}
+    assert step_ends([step("sleep", "completed", result={"until": until.isoformat()})], [], {}) == {
+        "wait": until
+    }
     assert step_ends([step("sleep", "started", result={"until": until.isoformat()})], [], {}) == {}
 
 
@@ -388,6 +390,12 @@ def test_age_in_a_sentence_becomes_a_time() -> None:
     assert shown.startswith(f'Failed <time datetime="{BEGUN.isoformat()}"')
     assert shown.endswith("</time>: &lt;b&gt; broke 2 min ago.")
     assert shown.count("data-ago") == 1
+
+
+def test_instant_in_a_sentence_becomes_a_time() -> None:
+    shown = timed("waits until 2026-12-01 14:51:57 UTC & not 2026-13-01 00:00:00 UTC")
+    time = '<time datetime="2026-12-01T14:51:57+00:00" title="2026-12-01 14:51:57.000 UTC" data-clock>2026-12-01 14:51:57 UTC</time>'
+    assert shown == f"waits until {time} &amp; not 2026-13-01 00:00:00 UTC"
 
 
 def step(kind: str, status: str, *, at: datetime = BEGUN, result: object = None) -> Step:
