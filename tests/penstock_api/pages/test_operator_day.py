@@ -69,6 +69,28 @@ async def test_failure_is_found_read_and_run_again(page: Page, site: Site) -> No
     await page.wait_for_url(f"**/executions/{failed}")
 
 
+async def test_execution_is_found_by_the_id_that_lists_show(page: Page, site: Site) -> None:
+    short = str(site.ids["failed"])[-8:]
+    await page.get_by_label("Find executions").fill(short)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(f"**/executions/{site.ids['failed']}")
+    await page.get_by_label("Find executions").fill("00000000")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#rows")).to_contain_text("No execution matches this filter.")
+
+
+async def test_wrong_filter_is_refused_and_stays_in_the_form(page: Page, site: Site) -> None:
+    await go(page, "Executions")
+    await page.get_by_label("Labels").fill("acme")
+    await page.get_by_label("Tenant").fill("public")
+    await page.get_by_role("button", name="Show", exact=True).click()
+    await expect(page.get_by_role("alert")).to_contain_text(
+        "label is not key=value: 'acme'. Write for example"
+    )
+    await expect(page.get_by_label("Labels")).to_have_value("acme")
+    await expect(page.get_by_label("Tenant")).to_have_value("public")
+
+
 async def test_answered_inquiry_names_its_responder(page: Page, site: Site) -> None:
     await go(page, "Inquiries")
     question = page.locator("section.ask", has_text="May the tour begin?")
@@ -190,7 +212,11 @@ async def test_backfill_refuses_a_wrong_range_and_tells_what_it_starts(page: Pag
 
 
 async def test_overview_leads_to_the_rule_that_failed(page: Page, site: Site) -> None:
-    await page.locator("#attention").get_by_role("link", name="Newest failed evaluation, of the rule depot.").click()
+    await (
+        page.locator("#attention")
+        .get_by_role("link", name="Newest failed evaluation, of the rule depot.")
+        .click()
+    )
     await page.wait_for_url("**/rules#errors")
     await expect(page.locator("#errors")).to_contain_text("depot.broken")
 
@@ -217,6 +243,11 @@ async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
     await go(page, "Users")
     await page.get_by_text("Create a user …").click()
     form = page.locator("#create form")
+    await fill(form, name="night", password="short")
+    await form.get_by_role("button", name="Create the user").click()
+    await expect(form.locator(".problem")).to_have_text(
+        "Choose at least one of Roles.\nPassword should have at least 12 characters."
+    )
     await fill(form, name="night", password="a password for the night")
     await form.locator(".chips label", has_text="operator").click()
     await form.get_by_role("button", name="Create the user").click()
@@ -243,6 +274,9 @@ async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
 async def test_secret_webhook_and_subscription_are_created_and_removed(page: Page, site: Site) -> None:
     await go(page, "Secrets")
     await page.get_by_text("Set a secret …").click()
+    await fill(page.locator("#put"), name="day key", value="secret")
+    await page.get_by_role("button", name="Set the secret").click()
+    await expect(page.locator("#put .problem")).to_contain_text("Name should match pattern")
     await fill(page.locator("#put"), name="day_key", value="-----BEGIN KEY-----\nabc\n-----END KEY-----")
     await page.get_by_role("button", name="Set the secret").click()
     row = page.locator("#rows tr", has_text="day_key")
