@@ -60,9 +60,9 @@ async def show(
     view: Annotated[UUID | None, Query()] = None,
     edits: Annotated[UUID | None, Query()] = None,
 ) -> Response:
-    """Show the newest executions that match the filters in the address. `find` is an id, to which the page redirects,
-    or the end of one, an action's name, a label (`key=value`), an idempotency key or a part of a title. `view` is a saved view, whose filters
-    those of the address replace. `edits` is the saved view for which the filters of the address were chosen."""
+    """Show the newest executions that match the filters in the address. `find` is an id or the end of an id, to which the page
+    redirects, an action's name, a label (`key=value`), an idempotency key or a part of a title. `view` is a saved view, whose
+    filters those of the address replace. `edits` is the saved view for which the filters of the address were chosen."""
     filters = {name: ",".join(request.query_params.getlist(name)) for name in list_filters.NAMES}
     filters = {name: value for name, value in filters.items() if value}
     # A standby may not have the view yet that was just saved, and to which the browser was led.

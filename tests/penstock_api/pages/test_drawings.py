@@ -394,7 +394,8 @@ def test_age_in_a_sentence_becomes_a_time() -> None:
 
 def test_instant_in_a_sentence_becomes_a_time() -> None:
     shown = timed("waits until 2026-12-01 14:51:57 UTC & not 2026-13-01 00:00:00 UTC")
-    time = '<time datetime="2026-12-01T14:51:57+00:00" title="2026-12-01 14:51:57.000 UTC" data-clock>2026-12-01 14:51:57 UTC</time>'
+    title = 'title="2026-12-01 14:51:57.000 UTC"'
+    time = f'<time datetime="2026-12-01T14:51:57+00:00" {title} data-clock>2026-12-01 14:51:57 UTC</time>'
     assert shown == f"waits until {time} &amp; not 2026-13-01 00:00:00 UTC"
 
 

@@ -380,9 +380,9 @@ async def test_skipped_task_has_its_reason_in_the_timeline(page: Page, site: Sit
     await page.goto(f"{site.address}/executions/{site.ids['good']}")
     row = page.locator(".g-row", has_text="again")
     await expect(row.locator(".g-note")).to_have_text("drive did not lead to it (`next`)")
-    box = await row.locator(".g-note").bounding_box()
-    assert box is not None
-    assert box["x"] + box["width"] <= width
+    # The first page of the stream may replace the row between two looks at it.
+    right = await row.locator(".g-note").evaluate("note => note.getBoundingClientRect().right")
+    assert 0 < right <= width
 
 
 async def test_rule_leads_to_its_matches(page: Page, site: Site) -> None:

@@ -89,9 +89,7 @@ def step_ends(
             ends[step.label] = _until(step) or step.at
         elif step.execution is not None:
             untils = [stay.until for stay in stays_of.get(step.execution, ()) if stay.until is not None]
-            ends[step.label] = max(
-                untils, default=step.at + timedelta(seconds=durations.get(step.label, 0))
-            )
+            ends[step.label] = max(untils, default=step.at + timedelta(seconds=durations.get(step.label, 0)))
     return ends
 
 
