@@ -121,7 +121,7 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 
 
 def timed(text: str) -> Markup:
-    """Return a sentence whose instants in UTC are times, which the browser shows in its own zone."""
+    """Return a sentence with its instants in UTC as times, which the browser shows in its own zone."""
     parts, at = Markup(), 0
     for match in INSTANT.finditer(text):
         try:

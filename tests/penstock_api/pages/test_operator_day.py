@@ -198,7 +198,7 @@ async def test_paused_schedule_names_the_end_of_its_pause(page: Page, site: Site
     await expect(page.locator("#state")).not_to_contain_text("until 20")
 
 
-async def test_backfill_refuses_a_wrong_range_and_tells_what_it_starts(page: Page, site: Site) -> None:
+async def test_backfill_refuses_a_wrong_range_and_counts_its_starts(page: Page, site: Site) -> None:
     await go(page, "Schedules")
     await page.get_by_role("link", name="depot.hourly").first.click()
     await page.get_by_text("Backfill …").click()

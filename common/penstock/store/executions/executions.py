@@ -296,7 +296,7 @@ NEWEST_IDS = 20_000
 
 
 async def with_end(session: Session, end: str) -> UUID | None:
-    """Return the newest execution whose id ends with these characters, among the NEWEST_IDS; None if there is none."""
+    """Return the newest execution with this end of its id, among the NEWEST_IDS; None if there is none."""
     rows = await session.fetch(BY_END, end, NEWEST_IDS)
     return next((UUID(int=row["id"].int) for row in rows), None)
 

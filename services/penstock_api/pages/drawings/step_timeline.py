@@ -78,7 +78,7 @@ def step_ends(
     steps: Sequence[Step], stays: Sequence[Stay], durations: Mapping[str, float]
 ) -> dict[str, datetime]:
     """Return the instants at which the ended steps ended, by label. A step with a child execution is recorded when the child
-    starts, and a sleep when it begins. `durations` are those of children whose history is not kept."""
+    starts, and a sleep when it begins. `durations` are those of children without a kept history."""
     stays_of = by_execution(stays)
     ends = {}
     for step in steps:
