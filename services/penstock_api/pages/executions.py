@@ -61,8 +61,9 @@ async def show(
     edits: Annotated[UUID | None, Query()] = None,
 ) -> Response:
     """Show the newest executions that match the filters in the address. `find` is an id or the end of an id, to which the page
-    redirects. Or it is an action's name, a label (`key=value`), an idempotency key or a part of a title. `view` is a saved view, whose
-    filters those of the address replace. `edits` is the saved view for which the filters of the address were chosen."""
+    redirects. Or it is an action's name, a label (`key=value`), an idempotency key or a part of a title. `view` is a saved
+    view, whose filters those of the address replace. `edits` is the saved view for which the filters of the address were
+    chosen."""
     filters = {name: ",".join(request.query_params.getlist(name)) for name in list_filters.NAMES}
     filters = {name: value for name, value in filters.items() if value}
     # A standby may not have the view yet that was just saved, and to which the browser was led.
