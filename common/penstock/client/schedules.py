@@ -130,7 +130,7 @@ class Schedules:
         all at once, or one after another if the overlap policy is not `allow`.
 
         Return all fires of the range, with their earlier status and whether this call starts them. Raises InvalidInput
-        for a range with more than 10,000 fires.
+        for a range with more than 10,000 fires, or that ends before it begins.
         """
         fires = await backfill.range_of(self._session, ref, first, last)
         dues = [fire.due for fire in fires if fire.starts]

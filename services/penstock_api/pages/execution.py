@@ -46,7 +46,13 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import ENDED, child_durations, step_status, step_timeline
+from penstock_api.pages.drawings.step_timeline import (
+    ENDED,
+    child_durations,
+    step_ends,
+    step_status,
+    step_timeline,
+)
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
@@ -88,6 +94,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     stays = await timelines.inside(session, row, sorted(FINAL)) if _has_children(tasks, steps) else []
     steps_timeline = step_timeline(steps, row.created_at, row.finished_at, stays)
+    durations = child_durations(steps, steps_timeline)
     return page(
         request,
         "execution.html",
@@ -102,11 +109,11 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         timeline=_timeline(row, tasks, stays),
         steps=steps[-STEPS:],
         step_status=partial(step_status, is_final=not open_),
-        ended_steps=ENDED,
+        step_ends=step_ends(steps, stays, durations),
         timed_out=TIMED_OUT,
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=steps_timeline,
-        child_durations=child_durations(steps, steps_timeline),
+        child_durations=durations,
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in ENDED],
         continuations=_continuations(document) if document["durable"] else 0,
         max_effects=effects.MAX_EFFECTS,

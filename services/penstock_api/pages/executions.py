@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
@@ -16,6 +17,7 @@ from penstock.language.moves import FINAL, STATUSES
 from penstock.operate import list_filters, saved_views, titles
 from penstock.operate.access import Caller
 from penstock.run.cut_texts import cut_end
+from penstock.service.problems import http_status
 from penstock.store.access.saved_views import SavedView
 from penstock.store.executions import executions
 from penstock.store.executions.execution_list import ExecutionFilter
@@ -41,6 +43,8 @@ VIEWS: tuple[tuple[str, Mapping[str, str]], ...] = (
 """The filters that the page offers as links."""
 IN_TITLES = 500
 """The number of newest executions whose titles a search reads: titles are not stored."""
+SHORT = re.compile(r"[0-9a-fA-F]{8}")
+"""The form in which pages show an id: its last characters."""
 DOES = {"cancel": "Cancel", "rerun": "Rerun", "rerun_failed": "Rerun from failure"}
 EFFECTS = {"cancel": "asked to stop", "rerun": "run again", "rerun_failed": "run again from the failure"}
 
@@ -56,9 +60,10 @@ async def show(
     view: Annotated[UUID | None, Query()] = None,
     edits: Annotated[UUID | None, Query()] = None,
 ) -> Response:
-    """Show the newest executions that match the filters in the address. `find` is an id, to which the page redirects,
-    an action's name, a label (`key=value`), an idempotency key or a part of a title. `view` is a saved view, whose filters
-    those of the address replace. `edits` is the saved view for which the filters of the address were chosen."""
+    """Show the newest executions that match the filters in the address. `find` is an id or the end of an id, to which the page
+    redirects. Or it is an action's name, a label (`key=value`), an idempotency key or a part of a title. `view` is a saved
+    view, whose filters those of the address replace. `edits` is the saved view for which the filters of the address were
+    chosen."""
     filters = {name: ",".join(request.query_params.getlist(name)) for name in list_filters.NAMES}
     filters = {name: value for name, value in filters.items() if value}
     # A standby may not have the view yet that was just saved, and to which the browser was led.
@@ -83,9 +88,7 @@ async def show(
     try:
         execution_filter = chosen(filters, caller)
     except (InvalidInput, NotAllowed) as error:
-        if opened is None:
-            raise
-        # The page of a view that is no longer valid has the button that deletes it.
+        # The page keeps what was typed. That of a view that is no longer valid has the button that deletes it.
         problem, execution_filter = error, ExecutionFilter(tenants=[])
     rows = [] if problem else await titles.listed(session, execution_filter, cursor=before, limit=PAGE + 1)
     if find and not rows and "action" in filters and before is None:
@@ -99,6 +102,7 @@ async def show(
     return page(
         request,
         "executions.html",
+        200 if problem is None or opened is not None else http_status(problem),
         rows=rows[:PAGE],
         asked=filters,
         find=find if titled else "",
@@ -136,10 +140,16 @@ def _ages(filters: Mapping[str, str]) -> set[str]:
 
 
 async def _found(session: Db, caller: Caller, find: str) -> UUID | None:
-    """Return the execution of this id if the caller may see it. An id of another tenant counts as unknown."""
-    try:
-        id = UUID(find)
-    except ValueError:
+    """Return the execution of this id, or with this end of an id, if the caller may see it. An id of another tenant counts as
+    unknown. Lists show the end of an id."""
+    if SHORT.fullmatch(find):
+        id = await executions.with_end(session, find.lower())
+    else:
+        try:
+            id = UUID(find)
+        except ValueError:
+            return None
+    if id is None:
         return None
     tenant = await executions.tenant(session, id)
     return id if tenant is not None and caller.sees(tenant) else None

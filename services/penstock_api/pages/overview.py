@@ -14,6 +14,7 @@ from penstock.operate.activity import SECONDS, SLICES, Activity
 from penstock.operate.overview import CAUSES, lately, newest_failures
 from penstock.operate.why.answer import span
 from penstock.store.admission import breakers, holds
+from penstock.store.events import rule_errors
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.outbox import dead_letters
 from penstock.store.outbox.dead_letters import LetterFilter
@@ -78,7 +79,7 @@ async def show(request: Request, backend: Here, caller: Asked) -> Response:
 
 
 async def _attention(session: Session) -> list[Attention]:
-    """Return what a person has to look at: troubles of schedules, open breakers, holds and dead letters."""
+    """Return what a person has to look at: troubles of schedules, open breakers, holds, failed rules and dead letters."""
     troubles = [
         Attention(
             f"/schedules/{quote(trouble.schedule, safe='')}" if trouble.schedule else "/schedules",
@@ -99,8 +100,14 @@ async def _attention(session: Session) -> list[Attention]:
     ]
     for hold in await holds.newest(session, HOLDS):
         reason = f": {hold.reason}" if hold.reason else ""
-        text = f"The {hold.kind} {hold.name} is on hold, by {hold.by}{reason}"
+        if hold.rate_count is None:
+            text = f"The {hold.kind} {hold.name} is on hold, by {hold.by}{reason}"
+        else:
+            text = f"The {hold.kind} {hold.name} is being released, after a hold by {hold.by}{reason}"
         troubles.append(Attention("/holds", text, hold.since))
+    for error in await rule_errors.newest(session, None, 1):
+        text = f"Newest failed evaluation, of the rule {error.rule}: “{error.error}”"
+        troubles.append(Attention("/rules#errors", text, error.at))
     for letter in await dead_letters.newest(session, LetterFilter(), limit=1):
         text = f"Newest dead letter, from the queue {letter.queue}: “{letter.reason}”"
         troubles.append(Attention("/dead-letters", text, letter.last_at))

@@ -64,6 +64,7 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
         all=len(entries),
         find=find,
         fires=fires,
+        paused_until={ref: state.since for ref, state in states.items() if state.state == "paused"},
         trouble=await schedules.health(),
         every=10,
     )
@@ -149,10 +150,12 @@ async def _form(
 @router.get("/schedules/{ref}", dependencies=[READ_ALL])
 async def show(ref: str, request: Request, session: Db, schedules: OnSchedules) -> Response:
     """Show a schedule, with its next and its newest fires."""
+    state = await schedules.get(ref)
     return page(
         request,
         "schedule.html",
-        one=(await schedules.get(ref)).summary,
+        one=state.summary,
+        paused_until=state.since,
         definition=(await definitions.one(session, ["schedule"], ref))["definition"],
         preview=await schedules.preview(ref, PREVIEWED),
         history=await schedules.history(ref, PAST, None),

@@ -63,7 +63,7 @@ async def enter(request: Request, backend: Here) -> Response:
             request, "sign_in.html", 422, then=then, refused="The name, password or token is too long."
         )
     except PenstockError as error:
-        return refusal(request, "sign_in.html", error, then=then)
+        return refusal(request, "sign_in.html", error, then=then, name=form.get("name", ""))
     return answer
 
 

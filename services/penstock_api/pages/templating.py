@@ -102,7 +102,7 @@ def linked(text: str) -> Markup:
     parts, at = Markup(), 0
     for match in ID.finditer(text):
         command, id = match[1] or "", match[2]
-        parts += escape(text[at : match.start()])
+        parts += timed(text[at : match.start()])
         if command.startswith("See why"):
             label = "See why."
         elif command.startswith("See"):
@@ -114,7 +114,38 @@ def linked(text: str) -> Markup:
             label = short(id)
         parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), id, label)
         at = match.end()
+    return parts + timed(text[at:])
+
+
+INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+
+
+def timed(text: str) -> Markup:
+    """Return a sentence with its instants in UTC as times, which the browser shows in its own zone."""
+    parts, at = Markup(), 0
+    for match in INSTANT.finditer(text):
+        try:
+            instant = datetime.strptime(match[0], "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
+        except ValueError:  # the text of a user, such as 2026-13-01 00:00:00 UTC
+            continue
+        time = Markup('<time datetime="{}" title="{}" data-clock>{}</time>')
+        parts += escape(text[at : match.start()]) + time.format(instant.isoformat(), clock(instant), match[0])
+        at = match.end()
     return parts + escape(text[at:])
+
+
+AGE = re.compile(r"\d[\d.]* \S+ ago")
+
+
+def aged(text: str, at: datetime) -> Markup:
+    """Return a sentence about the instant `at` with links. Its age becomes a time that the browser keeps true, since the page of
+    an ended execution is not rendered again."""
+    if not (match := AGE.search(text)):
+        return linked(text)
+    time = Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+        at.isoformat(), clock(at), ago(at)
+    )
+    return linked(text[: match.start()]) + time + linked(text[match.end() :])
 
 
 def shown_status(word: str) -> str:
@@ -227,6 +258,8 @@ TEMPLATES.filters.update(
     sentence=sentence,
     ordinal=ordinal,
     linked=linked,
+    aged=aged,
+    timed=timed,
     with_code=with_code,
     with_pages=with_pages,
     decision=schema_form.decision,

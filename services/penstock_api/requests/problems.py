@@ -129,6 +129,9 @@ def _fault_text(item: Mapping[str, Any]) -> str:
     text = _FAULT_TEXTS.get(item["type"])
     if text is not None:
         return text
+    if item["type"] in ("too_short", "too_long") and isinstance(item["input"], str):  # a secret text
+        bound = item["ctx"].get("min_length") or item["ctx"].get("max_length")
+        return f"should have at {'least' if item['type'] == 'too_short' else 'most'} {bound} characters"
     message = str(item["msg"]).removeprefix("Value error, ")
     for subject in ("Input ", "String ", "List ", "Dictionary ", "Value "):
         message = message.removeprefix(subject)

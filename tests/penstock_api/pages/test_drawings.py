@@ -19,11 +19,11 @@ from penstock.operate.durable_steps import Step
 from penstock.store.executions.timelines import Stay
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.drawings.layout import HIGH, LARGE, WIDE, layout
-from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
+from penstock_api.pages.drawings.step_timeline import step_ends, step_status, step_timeline
 from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, Scale, drawn, parts, timeline
 from penstock_api.pages.schema_form import decision, fields, is_approval
 from penstock_api.pages.starters import other_values, starters
-from penstock_api.pages.templating import failure_line, linked
+from penstock_api.pages.templating import aged, failure_line, linked, timed
 from tests.penstock_api.pages import depot
 
 BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
@@ -208,6 +208,23 @@ def test_step_with_a_child_is_drawn_by_the_history_of_the_child() -> None:
     assert (row.status, [part.kind for part in row.segments], row.ran) == ("paused", [HELD, RAN, HELD], 3)
 
 
+def test_answered_step_ends_with_its_question() -> None:
+    """A step with a child execution is recorded when the child starts."""
+    question = step("ask", "completed")
+    question.execution = new_id()
+    history = [stay("waiting", 0, 6, id=question.execution)]
+    assert step_ends([question], history, {}) == {"wait": BEGUN + timedelta(seconds=6)}
+    assert step_ends([question], [], {"wait": 7.0}) == {"wait": BEGUN + timedelta(seconds=7)}
+
+
+def test_sleep_ends_at_its_instant_and_open_step_has_no_end() -> None:
+    until = BEGUN + timedelta(hours=1)
+    assert step_ends([step("sleep", "completed", result={"until": until.isoformat()})], [], {}) == {
+        "wait": until
+    }
+    assert step_ends([step("sleep", "started", result={"until": until.isoformat()})], [], {}) == {}
+
+
 def test_a_timeline_has_rows_inside_rows_and_stays_in_its_frame() -> None:
     inner = new_id()
     inside = TaskProgress("deep", "a.b", [], "running", BEGUN + timedelta(seconds=5))
@@ -366,6 +383,20 @@ def test_step_between_two_attempts_is_drawn_as_waiting() -> None:
 def test_sleep_whose_result_was_set_has_no_due_instant() -> None:
     for result in ({"any": 1}, {"until": 1}, {"until": "soon"}, "soon"):
         assert step_timeline([step("sleep", "completed", result=result)], BEGUN, None) is not None
+
+
+def test_age_in_a_sentence_becomes_a_time() -> None:
+    shown = aged("Failed 703 ms ago: <b> broke 2 min ago.", BEGUN)
+    assert shown.startswith(f'Failed <time datetime="{BEGUN.isoformat()}"')
+    assert shown.endswith("</time>: &lt;b&gt; broke 2 min ago.")
+    assert shown.count("data-ago") == 1
+
+
+def test_instant_in_a_sentence_becomes_a_time() -> None:
+    shown = timed("waits until 2026-12-01 14:51:57 UTC & not 2026-13-01 00:00:00 UTC")
+    title = 'title="2026-12-01 14:51:57.000 UTC"'
+    time = f'<time datetime="2026-12-01T14:51:57+00:00" {title} data-clock>2026-12-01 14:51:57 UTC</time>'
+    assert shown == f"waits until {time} &amp; not 2026-13-01 00:00:00 UTC"
 
 
 def step(kind: str, status: str, *, at: datetime = BEGUN, result: object = None) -> Step:

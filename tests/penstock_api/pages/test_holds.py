@@ -170,8 +170,10 @@ async def test_hold_is_made_and_released_on_its_page(
     await page.get_by_label("Rate of starts").fill("1/h")
     await page.get_by_role("button", name="Release at this rate").click()
     await site.house.until(RELEASING)
+    await page.goto("/")
+    await expect(page.locator("#attention")).to_contain_text("The action depot.weigh is being released")
     await page.goto("/holds")
-    await expect(row).to_contain_text("Being released since")
+    await expect(row).to_contain_text("Being released for")
     if pictures is not None:
         await page.screenshot(path=pictures / f"holds_releasing_{width}.png", full_page=True)
     await row.get_by_role("button", name="Release action depot.weigh").click()
@@ -184,10 +186,28 @@ async def test_hold_is_made_and_released_on_its_page(
 async def make_hold(page: Page) -> None:
     await page.goto("/holds")
     await page.locator("summary", has_text="Hold …").click()
-    await page.get_by_label("Name").fill("depot.weigh")
+    await page.get_by_label("Name", exact=True).fill("depot.weigh")
     await page.get_by_label("Reason").fill("scales are checked")
     await page.get_by_role("button", name="Hold it").click()
     await page.locator("tr[data-row]", has_text="depot.weigh").wait_for()
+
+
+async def test_name_without_definition_is_held_by_force_only(site: Site, browser: Browser) -> None:
+    context = await browser.new_context(base_url=site.address)
+    page = await context.new_page()
+    await page.goto("/holds")
+    await page.locator("summary", has_text="Hold …").click()
+    await page.get_by_label("Name", exact=True).fill("depot.later")
+    await page.get_by_role("button", name="Hold it").click()
+    await expect(page.locator("#do-hold .problem")).to_contain_text("there is no action 'depot.later' so far")
+    await page.get_by_label("If nothing has this name yet").select_option(
+        label="hold later executions (force)"
+    )
+    await page.get_by_role("button", name="Hold it").click()
+    row = page.locator("tr[data-row]", has_text="depot.later")
+    await row.get_by_role("button", name="Release action depot.later").click()
+    await expect(row).to_have_count(0)
+    await context.close()
 
 
 async def test_text_of_a_hold_is_escaped(site: Site, browser: Browser) -> None:

@@ -3,6 +3,7 @@ that a person sees. What came of it is read from the database."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import looking
 
+RIGHT_OF_NOTE = """() => [...document.querySelectorAll(".g-row")].find((row) => row.textContent.includes("again"))
+    .querySelector(".g-note").getBoundingClientRect().right"""
 ZONE = "Asia/Kathmandu"
 """A zone whose offset is not a whole number of hours."""
 
@@ -58,6 +61,7 @@ async def test_failure_is_found_read_and_run_again(page: Page, site: Site) -> No
     await page.locator("#rows tbody tr", has_text="depot.drive").get_by_role("link").click()
     await expect(page.locator("#why")).to_contain_text("the road is closed")
     failed = UUID(page.url.rpartition("/")[2])
+    await expect(page.locator("#why .why time[data-ago]")).to_have_text(re.compile(r"^(now|.+ ago)$"))
     await page.get_by_text("Rerun …", exact=True).click()
     form = page.locator("#do-rerun")
     await form.get_by_label("ok").select_option(label="yes")
@@ -65,6 +69,28 @@ async def test_failure_is_found_read_and_run_again(page: Page, site: Site) -> No
     await expect(page.locator("#why .status")).to_have_text("completed")
     await page.locator("#why").get_by_role("link", name=str(failed)[-8:]).click()
     await page.wait_for_url(f"**/executions/{failed}")
+
+
+async def test_execution_is_found_by_the_id_that_lists_show(page: Page, site: Site) -> None:
+    short = str(site.ids["failed"])[-8:]
+    await page.get_by_label("Find executions").fill(short)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(f"**/executions/{site.ids['failed']}")
+    await page.get_by_label("Find executions").fill("00000000")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#rows")).to_contain_text("No execution matches this filter.")
+
+
+async def test_wrong_filter_is_refused_and_stays_in_the_form(page: Page, site: Site) -> None:
+    await go(page, "Executions")
+    await page.get_by_label("Labels").fill("acme")
+    await page.get_by_label("Tenant").fill("public")
+    await page.get_by_role("button", name="Show", exact=True).click()
+    await expect(page.get_by_role("alert")).to_contain_text(
+        "label is not key=value: 'acme'. Write for example"
+    )
+    await expect(page.get_by_label("Labels")).to_have_value("acme")
+    await expect(page.get_by_label("Tenant")).to_have_value("public")
 
 
 async def test_answered_inquiry_names_its_responder(page: Page, site: Site) -> None:
@@ -92,12 +118,16 @@ async def test_rule_is_tried_on_stored_events_and_starts_after_it_is_saved(
         form,
         Name="depot.by_day",
         Trigger="depot.placed",
-        Condition="payload.order == 101",
+        Condition="payload.order == 101 or payload.missing",
         Action_or_workflow="depot.weigh",
     )
     await form.get_by_label("Parameters, as JSON").fill('{"parcel": "{{ payload.order }}", "words": "x"}')
     await form.get_by_role("button", name="Try it on stored events").click()
-    await expect(page.locator("#tried").get_by_role("status")).to_have_text("It matches 1 of 2 events.")
+    status = page.locator("#tried").get_by_role("status")
+    await expect(status).to_have_text("It matches 1 of 2 events, and its evaluation fails for 1.")
+    await form.get_by_label("Condition").fill("payload.order == 101")
+    await form.get_by_role("button", name="Try it on stored events").click()
+    await expect(status).to_have_text("It matches 1 of 2 events.")
     await page.get_by_role("button", name="Save depot.by_day").click()
     await expect(page.locator("#save .problem")).to_contain_text("words")
     await page.get_by_label("Parameters, as JSON").fill('{"parcel": "{{ payload.order }}"}')
@@ -157,6 +187,42 @@ async def test_schedule_shows_its_fires_before_it_is_saved(page: Page, site: Sit
     assert not await site.house.rows("select 1 from catalog where ref = 'depot.by_day'")
 
 
+async def test_paused_schedule_names_the_end_of_its_pause(page: Page, site: Site) -> None:
+    await go(page, "Schedules")
+    await page.get_by_role("link", name="depot.hourly").first.click()
+    await page.get_by_role("button", name="Pause for an hour").click()
+    await expect(page.locator("#state")).to_contain_text("It does not start anything until 20")
+    await go(page, "Schedules")
+    await expect(page.locator("#rows tr", has_text="depot.hourly")).to_contain_text("paused until 20")
+    await page.get_by_role("link", name="depot.hourly").first.click()
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.locator("#state .status")).to_have_text("active")
+    await expect(page.locator("#state")).not_to_contain_text("until 20")
+
+
+async def test_backfill_refuses_a_wrong_range_and_counts_its_starts(page: Page, site: Site) -> None:
+    await go(page, "Schedules")
+    await page.get_by_role("link", name="depot.hourly").first.click()
+    await page.get_by_text("Backfill …").click()
+    form = page.locator("#do-backfill")
+    await fill(form, From="2031-01-02T00:00", Until="2031-01-01T00:00")
+    await form.get_by_role("button").click()
+    await expect(form.locator(".problem")).to_contain_text("this range ends before it begins")
+    await fill(form, Until="2031-01-03T00:00")
+    await form.get_by_role("button").click()
+    await expect(page.locator("[data-told]")).to_have_text("This range has no start time up to now.")
+
+
+async def test_overview_leads_to_the_rule_that_failed(page: Page, site: Site) -> None:
+    await (
+        page.locator("#attention")
+        .get_by_role("link", name="Newest failed evaluation, of the rule depot.")
+        .click()
+    )
+    await page.wait_for_url("**/rules#errors")
+    await expect(page.locator("#errors")).to_contain_text("depot.broken")
+
+
 async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
     await go(page, "Tokens")
     await page.get_by_text("Create a token …").click()
@@ -179,6 +245,11 @@ async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
     await go(page, "Users")
     await page.get_by_text("Create a user …").click()
     form = page.locator("#create form")
+    await fill(form, name="night", password="short")
+    await form.get_by_role("button", name="Create the user").click()
+    await expect(form.locator(".problem")).to_have_text(
+        "Choose at least one of Roles.\nPassword should have at least 12 characters."
+    )
     await fill(form, name="night", password="a password for the night")
     await form.locator(".chips label", has_text="operator").click()
     await form.get_by_role("button", name="Create the user").click()
@@ -205,6 +276,9 @@ async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
 async def test_secret_webhook_and_subscription_are_created_and_removed(page: Page, site: Site) -> None:
     await go(page, "Secrets")
     await page.get_by_text("Set a secret …").click()
+    await fill(page.locator("#put"), name="day key", value="secret")
+    await page.get_by_role("button", name="Set the secret").click()
+    await expect(page.locator("#put .problem")).to_contain_text("Name should match pattern")
     await fill(page.locator("#put"), name="day_key", value="-----BEGIN KEY-----\nabc\n-----END KEY-----")
     await page.get_by_role("button", name="Set the secret").click()
     row = page.locator("#rows tr", has_text="day_key")
@@ -308,9 +382,9 @@ async def test_skipped_task_has_its_reason_in_the_timeline(page: Page, site: Sit
     await page.goto(f"{site.address}/executions/{site.ids['good']}")
     row = page.locator(".g-row", has_text="again")
     await expect(row.locator(".g-note")).to_have_text("drive did not lead to it (`next`)")
-    box = await row.locator(".g-note").bounding_box()
-    assert box is not None
-    assert box["x"] + box["width"] <= width
+    # The first page of the stream may replace the row between two looks at it, so the page itself looks once.
+    right = await page.evaluate(RIGHT_OF_NOTE)
+    assert 0 < right <= width
 
 
 async def test_rule_leads_to_its_matches(page: Page, site: Site) -> None:

@@ -286,6 +286,21 @@ select split_part(namespace, '::', 1) from archive where id = $1
 """
 
 
+BY_END = """
+select x.id from (
+    (select id from execution order by id desc limit $2) union all (select id from archive order by id desc limit $2)
+) x where right(x.id::text, length($1)) = $1 order by x.id desc limit 1
+"""
+NEWEST_IDS = 20_000
+"""The number of newest open and ended executions, and of archived ones, among which an id is found by its end."""
+
+
+async def with_end(session: Session, end: str) -> UUID | None:
+    """Return the newest execution with this end of its id, among the NEWEST_IDS; None if there is none."""
+    rows = await session.fetch(BY_END, end, NEWEST_IDS)
+    return next((UUID(int=row["id"].int) for row in rows), None)
+
+
 ITSELF_OR_TASKS = "select id from execution where id = any($2::uuid[]) and (id = $1 or parent = $1)"
 
 

@@ -44,7 +44,13 @@ class BackfillFire:
 
 async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[BackfillFire]:
     """Return the fires of a backfill from `first` to `last`, both included. Future fires are left to the schedule. Raises
-    NotFound if the schedule does not exist, and InvalidInput if there are more than MOST."""
+    NotFound if the schedule does not exist, and InvalidInput if there are more than MOST or the range ends before it
+    begins."""
+    if last < first:
+        raise InvalidInput(
+            f"this range ends before it begins: {first.isoformat()} to {last.isoformat()}",
+            hint="Exchange the two times.",
+        )
     row = next(iter(await reading.listed(session, ref)), None)
     if row is None:
         raise await missing(session, ref)

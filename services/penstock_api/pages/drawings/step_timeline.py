@@ -74,6 +74,25 @@ def child_durations(steps: Sequence[Step], chart: Timeline | None) -> dict[str, 
     return {name: length for name, length in seconds.items() if name in labels and length}
 
 
+def step_ends(
+    steps: Sequence[Step], stays: Sequence[Stay], durations: Mapping[str, float]
+) -> dict[str, datetime]:
+    """Return the instants at which the ended steps ended, by label. A step with a child execution is recorded when the child
+    starts, and a sleep when it begins. `durations` are those of children without a kept history."""
+    stays_of = by_execution(stays)
+    ends = {}
+    for step in steps:
+        if step.status not in ENDED:
+            continue
+        ends[step.label] = step.at
+        if step.kind == SLEEP and step.status == COMPLETED:
+            ends[step.label] = _until(step) or step.at
+        elif step.execution is not None:
+            untils = [stay.until for stay in stays_of.get(step.execution, ()) if stay.until is not None]
+            ends[step.label] = max(untils, default=step.at + timedelta(seconds=durations.get(step.label, 0)))
+    return ends
+
+
 def step_status(step: Step, *, is_final: bool) -> str:
     """Return the status of a step for people. A step that has begun runs or waits, or its run ended first (`is_final`)."""
     if step.status != STARTED or step.paused or step.held:

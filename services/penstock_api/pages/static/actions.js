@@ -39,20 +39,44 @@ async function send(form, button) {
     const bare = method === "DELETE" || method === "GET";
     const answer = await fetch(document.body.dataset.base + address, { method, headers, body: bare ? undefined : JSON.stringify(body), credentials: "same-origin" });
     const said = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
-    if (!answer.ok) { show([said.detail ?? `the server said ${answer.status}`, said.hint].filter(Boolean).join("\n")); delete form.dataset.key; return; }
+    if (!answer.ok) { show(refusal(form, said) ?? `the server said ${answer.status}`); delete form.dataset.key; return; }
     form.removeAttribute("data-dirty");
     delete form.dataset.key;
     if (form.dataset.shows && said[form.dataset.shows]) { reveal(form, said[form.dataset.shows], said.warnings); look(); return; }
     if (form.dataset.then) { location.assign(document.body.dataset.base + form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
     form.closest("details.action")?.removeAttribute("open");
     button?.blur();
-    tell(said.notice ?? "Done.");
+    tell(said.notice ?? counted(said, form.dataset.counts) ?? "Done.");
     look();
   } catch {
     show("The server did not answer. Try again: nothing is started twice.");
   } finally {
     if (button) button.disabled = false;
   }
+}
+
+/** Return what a refusal says. The faults of a request name the fields of the form instead of those of the API. */
+function refusal(form, { detail, hint, faults }) {
+  const lines = (faults ?? []).map(({ at, says }) => {
+    const [part, name] = at.split(".");
+    const fields = [...form.querySelectorAll("[data-at]")].filter((field) => JSON.parse(field.dataset.at)[0] === name);
+    const field = part === "path" ? form.querySelector("[data-name-of]") : fields[0];
+    if (!field) return null;
+    const group = field.closest("[role=group]")?.getAttribute("aria-label").replace(" (required)", "");
+    if (field.dataset.kind === "list" && says === "is missing") return `Choose at least one${group ? ` of ${group}` : ""}.`;
+    return `${group ?? field.labels?.[0]?.textContent.trim() ?? name} ${says}.`;
+  });
+  if (lines.length && lines.every(Boolean)) return lines.join("\n");
+  return [detail, hint].filter(Boolean).join("\n") || null;
+}
+
+/** Return how many entries of the answer start an execution, or null if the form does not ask for this. */
+function counted(answer, name) {
+  if (!name || !Array.isArray(answer)) return null;
+  const starts = answer.filter((entry) => entry[name]).length;
+  if (!answer.length) return "This range has no start time up to now.";
+  if (!starts) return "Nothing is started: each start time in this range has an execution already.";
+  return `${starts} ${starts === 1 ? "execution is" : "executions are"} started.`;
 }
 
 /** What the fields say, as one document. What is left empty is left out. In a form of changes (data-changes) a field that is as

@@ -83,6 +83,14 @@ async def test_a_backfill_that_is_too_large_is_refused_with_where_to_stop(house:
     assert "2026-01-07T22:39:00" in str(caught.value.hint)
 
 
+async def test_backfill_refuses_range_that_ends_before_it_begins(house: House) -> None:
+    await daily(house)
+    for dry_run in (True, False):
+        with pytest.raises(InvalidInput, match="ends before it begins"):
+            await house.client.schedules.backfill(REF, LAST, FIRST, dry_run=dry_run)
+    assert await house.statuses() == {}
+
+
 async def test_a_schedule_can_be_fired_now_also_when_it_is_disabled(house: House) -> None:
     await daily(house)
     await house.client.schedules.disable(REF)
