@@ -99,6 +99,7 @@ from penstock_import.celery_scopes import (
     other_time,
     parents_of,
 )
+from penstock_import.celery_servers import reads_of_servers
 from penstock_import.celery_setting_names import (
     OF_ANY,
     OF_UTC,
@@ -373,6 +374,8 @@ class CeleryProject:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
+        for name, use in reads_of_servers(trees, self._names_of_queues()):
+            self._by_other_names.setdefault(name, []).append(use)
         text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
@@ -946,6 +949,11 @@ class CeleryProject:
                 action["route"] = self._queues.route(action["route"])
             else:
                 action |= self._queues.of_unrouted()
+
+    def _names_of_queues(self) -> set[str]:
+        """Return the names of the queues of the application, as far as they are known."""
+        names = queue_names(self._trees.values()) | {self._queues.default_queue}
+        return names | {action["route"] for action in self.project.actions.values() if "route" in action}
 
     def _literal_or_none(self, node: ast.expr) -> Any:
         try:
