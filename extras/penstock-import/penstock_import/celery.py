@@ -148,6 +148,10 @@ _RELEVANT = re.compile(
 )
 
 
+_OF_PATTERNS = re.compile(r"[][*?^$|+(){}\\]")
+"""The characters of a pattern, which no name of a task has."""
+
+
 class _OfCelery(NotMapped):
     """Raised for a task that is part of Celery itself."""
 
@@ -967,6 +971,10 @@ class CeleryProject:
             if key == "*"
             else ([self._refs[key]] if key in self._refs else self._further_refs.get(key, []))
         )
+        if not names and _OF_PATTERNS.search(key):
+            self._gap(file, options, f"the annotation of {key}, which is a pattern",
+                      "Celery takes only the exact name of a task and `*` here, so this changes no task: remove it.")  # fmt: skip
+            return
         if not isinstance(options, ast.Dict) or not names:
             self._gap(file, options, f"the annotation of {key}", "Write it as options of the action.")
             return
