@@ -9,6 +9,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from sys import stdlib_module_names, version_info
@@ -195,6 +196,8 @@ class CeleryProject:
         """Functions of tasks that are given the task as their first argument."""
         self._variables: set[str] = set()
         """Environment variables that a line names."""
+        self._defaults: dict[int, tuple[str, str]] = {}
+        """The variable of each line about a default, and the text of the line if nothing with the default is made."""
         self._own_modules = ModulePaths(())
         """The paths of the modules of the sources."""
         self._functions: dict[str, str] = {}
@@ -1115,6 +1118,7 @@ class CeleryProject:
     def _schedule(self, file: str, key: str, node: ast.expr, zone: str | None, zone_unknown: bool) -> None:
         self.report.found["schedules"] += 1
         previous = len(self.report.gaps) - len(self._apart)
+        previous_lines = len(self.report.gaps)
         entry: dict[str, ast.expr] = {}
         if isinstance(node, ast.Dict):
             entry = {
@@ -1143,6 +1147,7 @@ class CeleryProject:
             self._take(when)
         except (NotLiteral, NotMapped, KeyError) as error:
             is_celerys = isinstance(error, _OfCelery)
+            self._withdraw_defaults(previous_lines)
             advice = "Leave it out: Penstock does not need it." if is_celerys else "Write it as a schedule."
             self._gap(file, node, f"the schedule {key}: {error}", advice)
             return
@@ -1319,9 +1324,18 @@ class CeleryProject:
                 continue
             self._variables.add(variable)
             self._apart.add(len(self.report.gaps))
+            self._defaults[len(self.report.gaps)] = variable, f"the variable {variable} of {subject}, with the default {value!r}"
             self._gap(file, node, f"the variable {variable} of {subject}, imported with its default {value!r}",
                       "If the variable has another value, write the value that is in force.")  # fmt: skip
         return replaced if defaults else node
+
+    def _withdraw_defaults(self, first: int) -> None:
+        """Change the lines about defaults from this place on, since nothing with these defaults is made."""
+        for number in [number for number in self._defaults if number >= first]:
+            variable, text = self._defaults.pop(number)
+            self._variables.discard(variable)
+            line = self.report.gaps[number]
+            self.report.gaps[number] = replace(line, what=_shortened(text), by_hand="Write the value that is in force.")
 
     def _named_value(self, node: ast.expr) -> ast.expr:
         """Return the value of a constant, or the one that a function without parameters returns."""
