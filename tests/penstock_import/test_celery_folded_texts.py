@@ -64,7 +64,9 @@ def test_text_that_is_not_folded_claims_no_import(tmp_path: Path, when: str) -> 
 def test_default_of_a_schedule_that_is_not_made_is_named(tmp_path: Path) -> None:
     files = source_of(READ, "crontab(minute=f'*/{EVERY}', hour=other())")
     _, report = of_application(tmp_path, files)
-    assert named(report, "tasks.py:7 the variable EVERY of the schedule poll, with the default 30 | Write the value")
+    assert named(
+        report, "tasks.py:7 the variable EVERY of the schedule poll, with the default 30 | Write the value"
+    )
 
 
 def test_default_is_named_again_where_it_is_imported(tmp_path: Path) -> None:

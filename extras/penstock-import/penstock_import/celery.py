@@ -28,7 +28,6 @@ from penstock_import.celery_calls import (
     imported_names,
     literal,
     may_make_task,
-    names_of_others,
     once,
     root_name,
     seconds,
@@ -86,6 +85,7 @@ from penstock_import.celery_options import (
     start_options,
 )
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
+from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
@@ -340,15 +340,16 @@ class CeleryProject:
         self._has_own_exchanges = any(map(has_own_exchanges, self._relevant.values()))
         self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
+        others = OtherSystems(trees, own_modules)
         for name, tree in trees.items():
-            foreign, imported = names_of_others(tree), dict(imported_names(tree))
+            imported = dict(imported_names(tree))
             outside = self._foreign_names(name) if name in self._relevant else frozenset()
             for node in walk(tree):
                 if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     continue
                 maker = maker_of(node, makers, self._applications.names(tree), imported)
                 decorator = maker or task_decorator(node)
-                if decorator is not None and root_name(decorator) not in foreign:
+                if decorator is not None and not others.has(tree, decorator):
                     self._task(name, node, decorator, maker is not None)
                 for other in node.decorator_list:
                     if (
@@ -1324,7 +1325,10 @@ class CeleryProject:
                 continue
             self._variables.add(variable)
             self._apart.add(len(self.report.gaps))
-            self._defaults[len(self.report.gaps)] = variable, f"the variable {variable} of {subject}, with the default {value!r}"
+            self._defaults[len(self.report.gaps)] = (
+                variable,
+                f"the variable {variable} of {subject}, with the default {value!r}",
+            )
             self._gap(file, node, f"the variable {variable} of {subject}, imported with its default {value!r}",
                       "If the variable has another value, write the value that is in force.")  # fmt: skip
         return replaced if defaults else node
@@ -1335,7 +1339,9 @@ class CeleryProject:
             variable, text = self._defaults.pop(number)
             self._variables.discard(variable)
             line = self.report.gaps[number]
-            self.report.gaps[number] = replace(line, what=_shortened(text), by_hand="Write the value that is in force.")
+            self.report.gaps[number] = replace(
+                line, what=_shortened(text), by_hand="Write the value that is in force."
+            )
 
     def _named_value(self, node: ast.expr) -> ast.expr:
         """Return the value of a constant, or the one that a function without parameters returns."""

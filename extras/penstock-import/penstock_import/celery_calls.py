@@ -138,7 +138,9 @@ def _joined(node: ast.BinOp, first: Any, second: Any) -> str:
         return first + second
     is_pattern = isinstance(first, str) and "%" not in _CONVERSION.sub("", first)
     if is_pattern and isinstance(node.op, ast.Mod):
-        values = second.values() if isinstance(second, dict) else second if isinstance(second, tuple) else [second]
+        values = (
+            second.values() if isinstance(second, dict) else second if isinstance(second, tuple) else [second]
+        )
         with suppress(TypeError, ValueError, KeyError):
             if all(type(value) in (int, str) for value in values):
                 return str(first % second)

@@ -288,7 +288,10 @@ class CelerySettings:
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
                     self._tell(
-                        file, node.test, text, "The import reads all of it: remove the parts that do not apply."
+                        file,
+                        node.test,
+                        text,
+                        "The import reads all of it: remove the parts that do not apply.",
                     )
 
     def _empties_others(self, tree: ast.Module, name: str) -> bool:
