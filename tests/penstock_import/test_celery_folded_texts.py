@@ -77,3 +77,23 @@ def test_default_is_named_again_where_it_is_imported(tmp_path: Path) -> None:
     project, report = of_application(tmp_path, files)
     assert project.schedules["next"]["cron"] == "*/30 * * * *"
     assert any("EVERY of the schedule next, imported with its default 30" in line for line in texts(report))
+
+
+@pytest.mark.parametrize("reading", ["env('ZONE')", "env.str('ZONE')"])
+def test_zone_is_the_default_that_the_constructor_of_env_gives(tmp_path: Path, reading: str) -> None:
+    settings = (
+        "import environ\nfrom celery.schedules import crontab\nenv = environ.Env(ZONE=(str, 'UTC'), OTHER=str)\n"
+        f"TIME_ZONE = {reading}\nCELERY_TIMEZONE = TIME_ZONE\n"
+        "CELERY_BEAT_SCHEDULE = {'poll': {'task': 'depot.tasks.weigh', 'schedule': crontab(hour=3)}}\n"
+    )
+    start = (
+        f"{APP}app.config_from_object('depot.settings', namespace='CELERY')\n@app.task\ndef weigh(): ...\n"
+    )
+    project, report = of_application(
+        tmp_path, {"__init__.py": "", "settings.py": settings, "tasks.py": start}
+    )
+    assert "enabled" not in project.schedules["poll"], texts(report)
+    assert any(
+        "the variable ZONE of the zone of schedules, imported with its default 'UTC'" in line
+        for line in texts(report)
+    )

@@ -117,7 +117,7 @@ from penstock_import.celery_sources import Sources, read_configuration, sources_
 from penstock_import.celery_times import is_in_step, is_true, times
 from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
 from penstock_import.django_settings import DjangoSettings
-from penstock_import.environment_defaults import with_defaults
+from penstock_import.environment_defaults import with_defaults, with_defaults_of_schemes
 from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
@@ -259,6 +259,7 @@ class CeleryProject:
                     text = opened.read()
                 parsed = with_known_conditions(with_literal_dicts(ast.parse(text)))
                 trees[name] = with_plain_configuration(with_plain_names(parsed))
+                with_defaults_of_schemes(trees[name])
                 mark_other_times(trees[name])
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
@@ -305,7 +306,7 @@ class CeleryProject:
             self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
                       "Any setting for all tasks may be among them (acks_late, time_limit, queue, rate_limit, timezone): "
                       "look there, and write them into the actions.")  # fmt: skip
-        self._applications = Applications(trees)
+        self._applications = Applications(trees, own_modules)
         self._errors = ErrorNames(trees)
         self._trees = trees
         self._tell_sources(sources)
