@@ -144,7 +144,8 @@ class Applications:
         for node in walk(tree):
             if isinstance(node, ast.ImportFrom):
                 path = absolute_path(file, node)
-                source = self._sources.get((f".{path or '__init__'}" if node.level else path), None)
+                source = self._sources.get(f".{path or '__init__'}" if node.level else path)
+                source = source or self._sources.get(f"{path}.")
                 names |= {
                     alias.asname or alias.name
                     for alias in node.names
