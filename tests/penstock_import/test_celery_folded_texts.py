@@ -97,3 +97,23 @@ def test_zone_is_the_default_that_the_constructor_of_env_gives(tmp_path: Path, r
         "the variable ZONE of the zone of schedules, imported with its default 'UTC'" in line
         for line in texts(report)
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "zone"), [("UTC", "Asia/Tokyo", None), ("Asia/Tokyo", "UTC", "Asia/Tokyo")]
+)
+def test_zone_has_the_value_of_the_statement_before_it(
+    tmp_path: Path, first: str, later: str, zone: str | None
+) -> None:
+    settings = (
+        f"from celery.schedules import crontab\nTIME_ZONE = {first!r}\nCELERY_TIMEZONE = TIME_ZONE\nTIME_ZONE = {later!r}\n"
+        "CELERY_BEAT_SCHEDULE = {'poll': {'task': 'depot.tasks.weigh', 'schedule': crontab(hour=3)}}\n"
+    )
+    start = (
+        f"{APP}app.config_from_object('depot.settings', namespace='CELERY')\n@app.task\ndef weigh(): ...\n"
+    )
+    project, report = of_application(
+        tmp_path, {"__init__.py": "", "settings.py": settings, "tasks.py": start}
+    )
+    assert project.schedules["poll"].get("enabled", True), texts(report)
+    assert project.schedules["poll"].get("timezone") == zone

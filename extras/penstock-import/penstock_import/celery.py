@@ -1053,7 +1053,10 @@ class CeleryProject:
             return None, True
         try:
             values = {
-                literal(self._by_default(file, value, "the zone of schedules"), self._constants)
+                literal(
+                    self._by_default(file, _value_at(self._trees[file], value), "the zone of schedules"),
+                    self._constants,
+                )
                 for file, _, value in zones
             }
         except (NotLiteral, TypeError):
@@ -1741,6 +1744,22 @@ def _assigned_names(tree: ast.AST) -> set[str]:
             names.add(node.id)
         waiting.extend(children(node))
     return names
+
+
+def _value_at(tree: ast.Module, node: ast.expr) -> ast.expr:
+    """Return the value that the last statement before a name gives it, if only statements at the top of the module give it
+    values; otherwise the expression as it is."""
+    if not isinstance(node, ast.Name):
+        return node
+    values = [
+        part.value
+        for part in tree.body
+        if isinstance(part, ast.Assign)
+        and [getattr(target, "id", "") for target in part.targets] == [node.id]
+    ]
+    before = [value for value in values if value.lineno < node.lineno]
+    is_certain = len(values) == bound_names(tree)[node.id] > 1 and not bound_names(tree)["*"]
+    return before[-1] if is_certain and before else node
 
 
 def _is_read_of_django(node: ast.Attribute) -> bool:
