@@ -148,8 +148,8 @@ def _joined(node: ast.BinOp, first: Any, second: Any) -> str:
 
 
 def _part(node: ast.expr, constants: Mapping[str, ast.expr] | None) -> str:
-    """Return a part of an f-string as text. Raises NotLiteral for a value with a format, and for one that is no text or
-    whole number."""
+    """Return a part of an f-string as text. Raises NotLiteral for a value with a format, and for a value of another
+    type than text and whole number."""
     if isinstance(node, ast.FormattedValue):
         value = literal(node.value, constants)
         if node.format_spec is None and node.conversion in (-1, 115) and type(value) in (int, str):

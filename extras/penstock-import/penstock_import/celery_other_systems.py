@@ -1,4 +1,4 @@
-"""The objects of other systems with tasks, such as Huey, in all files of a source. A task of theirs is none of Celery."""
+"""The objects of other systems with tasks, such as Huey, in all files of a source. Celery does not know their tasks."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ _BINDINGS = "_kombu.binding."
 _PRIORITY = "\x06\x16"
 """The mark between the name of a queue and a priority, in the lists of Redis."""
 _READ_QUEUE = (
-    "In Penstock the messages are no lists of that server: ask `penstock queues` or the client, and remove the "
+    "In Penstock the messages are not in lists of that server: ask `penstock queues` or the client, and remove the "
     "call."
 )
 _Binding = tuple[str, str, ast.expr]
