@@ -9,6 +9,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from sys import stdlib_module_names, version_info
@@ -27,7 +28,6 @@ from penstock_import.celery_calls import (
     imported_names,
     literal,
     may_make_task,
-    names_of_others,
     once,
     root_name,
     seconds,
@@ -85,6 +85,7 @@ from penstock_import.celery_options import (
     start_options,
 )
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
+from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
@@ -99,6 +100,7 @@ from penstock_import.celery_scopes import (
     other_time,
     parents_of,
 )
+from penstock_import.celery_servers import reads_of_servers
 from penstock_import.celery_setting_names import (
     OF_ANY,
     OF_UTC,
@@ -115,7 +117,7 @@ from penstock_import.celery_sources import Sources, read_configuration, sources_
 from penstock_import.celery_times import is_in_step, is_true, times
 from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
 from penstock_import.django_settings import DjangoSettings
-from penstock_import.environment_defaults import with_defaults
+from penstock_import.environment_defaults import with_defaults, with_defaults_of_schemes
 from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
@@ -145,6 +147,10 @@ _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
     r"|acks_late|max_retries|on_worker_lost|autoretry_for"
 )
+
+
+_OF_PATTERNS = re.compile(r"[][*?^$|+(){}\\]")
+"""The characters of a pattern, which no name of a task has."""
 
 
 class _OfCelery(NotMapped):
@@ -190,6 +196,8 @@ class CeleryProject:
         """Functions of tasks that are given the task as their first argument."""
         self._variables: set[str] = set()
         """Environment variables that a line names."""
+        self._defaults: dict[int, tuple[str, str]] = {}
+        """The variable of each line about a default, and the text of the line if nothing with the default is made."""
         self._own_modules = ModulePaths(())
         """The paths of the modules of the sources."""
         self._functions: dict[str, str] = {}
@@ -251,6 +259,7 @@ class CeleryProject:
                     text = opened.read()
                 parsed = with_known_conditions(with_literal_dicts(ast.parse(text)))
                 trees[name] = with_plain_configuration(with_plain_names(parsed))
+                with_defaults_of_schemes(trees[name])
                 mark_other_times(trees[name])
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
@@ -297,7 +306,7 @@ class CeleryProject:
             self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
                       "Any setting for all tasks may be among them (acks_late, time_limit, queue, rate_limit, timezone): "
                       "look there, and write them into the actions.")  # fmt: skip
-        self._applications = Applications(trees)
+        self._applications = Applications(trees, own_modules)
         self._errors = ErrorNames(trees)
         self._trees = trees
         self._tell_sources(sources)
@@ -332,15 +341,16 @@ class CeleryProject:
         self._has_own_exchanges = any(map(has_own_exchanges, self._relevant.values()))
         self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
+        others = OtherSystems(trees, own_modules)
         for name, tree in trees.items():
-            foreign, imported = names_of_others(tree), dict(imported_names(tree))
+            imported = dict(imported_names(tree))
             outside = self._foreign_names(name) if name in self._relevant else frozenset()
             for node in walk(tree):
                 if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     continue
                 maker = maker_of(node, makers, self._applications.names(tree), imported)
                 decorator = maker or task_decorator(node)
-                if decorator is not None and root_name(decorator) not in foreign:
+                if decorator is not None and not others.has(tree, decorator):
                     self._task(name, node, decorator, maker is not None)
                 for other in node.decorator_list:
                     if (
@@ -373,6 +383,8 @@ class CeleryProject:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
+        for name, use in reads_of_servers(trees, self._names_of_queues()):
+            self._by_other_names.setdefault(name, []).append(use)
         text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
@@ -947,6 +959,11 @@ class CeleryProject:
             else:
                 action |= self._queues.of_unrouted()
 
+    def _names_of_queues(self) -> set[str]:
+        """Return the names of the queues of the application, as far as they are known."""
+        names = queue_names(self._trees.values()) | {self._queues.default_queue}
+        return names | {action["route"] for action in self.project.actions.values() if "route" in action}
+
     def _literal_or_none(self, node: ast.expr) -> Any:
         try:
             return literal(node, self._constants)
@@ -959,6 +976,10 @@ class CeleryProject:
             if key == "*"
             else ([self._refs[key]] if key in self._refs else self._further_refs.get(key, []))
         )
+        if not names and _OF_PATTERNS.search(key):
+            self._gap(file, options, f"the annotation of {key}, which is a pattern",
+                      "Celery takes only the exact name of a task and `*` here, so this changes no task: remove it.")  # fmt: skip
+            return
         if not isinstance(options, ast.Dict) or not names:
             self._gap(file, options, f"the annotation of {key}", "Write it as options of the action.")
             return
@@ -1032,7 +1053,10 @@ class CeleryProject:
             return None, True
         try:
             values = {
-                literal(self._by_default(file, value, "the zone of schedules"), self._constants)
+                literal(
+                    self._by_default(file, _value_at(self._trees[file], value), "the zone of schedules"),
+                    self._constants,
+                )
                 for file, _, value in zones
             }
         except (NotLiteral, TypeError):
@@ -1099,6 +1123,7 @@ class CeleryProject:
     def _schedule(self, file: str, key: str, node: ast.expr, zone: str | None, zone_unknown: bool) -> None:
         self.report.found["schedules"] += 1
         previous = len(self.report.gaps) - len(self._apart)
+        previous_lines = len(self.report.gaps)
         entry: dict[str, ast.expr] = {}
         if isinstance(node, ast.Dict):
             entry = {
@@ -1127,6 +1152,7 @@ class CeleryProject:
             self._take(when)
         except (NotLiteral, NotMapped, KeyError) as error:
             is_celerys = isinstance(error, _OfCelery)
+            self._withdraw_defaults(previous_lines)
             advice = "Leave it out: Penstock does not need it." if is_celerys else "Write it as a schedule."
             self._gap(file, node, f"the schedule {key}: {error}", advice)
             return
@@ -1303,9 +1329,23 @@ class CeleryProject:
                 continue
             self._variables.add(variable)
             self._apart.add(len(self.report.gaps))
+            self._defaults[len(self.report.gaps)] = (
+                variable,
+                f"the variable {variable} of {subject}, with the default {value!r}",
+            )
             self._gap(file, node, f"the variable {variable} of {subject}, imported with its default {value!r}",
                       "If the variable has another value, write the value that is in force.")  # fmt: skip
         return replaced if defaults else node
+
+    def _withdraw_defaults(self, first: int) -> None:
+        """Change the lines about defaults from this place on, since nothing with these defaults is made."""
+        for number in [number for number in self._defaults if number >= first]:
+            variable, text = self._defaults.pop(number)
+            self._variables.discard(variable)
+            line = self.report.gaps[number]
+            self.report.gaps[number] = replace(
+                line, what=_shortened(text), by_hand="Write the value that is in force."
+            )
 
     def _named_value(self, node: ast.expr) -> ast.expr:
         """Return the value of a constant, or the one that a function without parameters returns."""
@@ -1704,6 +1744,22 @@ def _assigned_names(tree: ast.AST) -> set[str]:
             names.add(node.id)
         waiting.extend(children(node))
     return names
+
+
+def _value_at(tree: ast.Module, node: ast.expr) -> ast.expr:
+    """Return the value that the last statement before a name gives it, if only statements at the top of the module give it
+    values; otherwise the expression as it is."""
+    if not isinstance(node, ast.Name):
+        return node
+    values = [
+        part.value
+        for part in tree.body
+        if isinstance(part, ast.Assign)
+        and [getattr(target, "id", "") for target in part.targets] == [node.id]
+    ]
+    before = [value for value in values if value.lineno < node.lineno]
+    is_certain = len(values) == bound_names(tree)[node.id] > 1 and not bound_names(tree)["*"]
+    return before[-1] if is_certain and before else node
 
 
 def _is_read_of_django(node: ast.Attribute) -> bool:

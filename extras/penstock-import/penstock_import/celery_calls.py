@@ -84,6 +84,9 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
             with suppress(OverflowError, ZeroDivisionError):
                 if compute is not None:
                     return compute(first, second)
+        return _joined(node, first, second)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_part(part, constants) for part in node.values)
     if isinstance(node, ast.Call):
         return _text(node, constants) if called(node) == "format" else _number(node, constants)
     if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
@@ -113,20 +116,55 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"float": float, "int": int, "max
 
 
 def _text(node: ast.Call, constants: Mapping[str, ast.expr] | None) -> str:
-    """Return the text of `"*/{}".format(30)`, with texts and numbers in plain braces."""
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    pattern = owner.value if isinstance(owner, ast.Constant) else None
-    if isinstance(pattern, str) and not node.keywords:
+    """Return the text of `"*/{}".format(30)`, with texts and numbers in braces."""
+    pattern = literal(node.func.value, constants) if isinstance(node.func, ast.Attribute) else None
+    if isinstance(pattern, str) and not any(mark in _FIELD.sub("", pattern) for mark in "{}"):
         values = [literal(argument, constants) for argument in node.args]
-        pieces = pattern.split("{}")
-        is_plain = len(pieces) == len(values) + 1 and not any(mark in "".join(pieces) for mark in "{}")
-        if is_plain and all(type(value) in (int, str) for value in values):
-            return pattern.format(*values)
+        words = {str(word.arg): literal(word.value, constants) for word in node.keywords}
+        with suppress(IndexError, KeyError, ValueError):
+            if all(type(value) in (int, str) for value in [*values, *words.values()]):
+                return pattern.format(*values, **words)
+    raise NotLiteral(text_of(node))
+
+
+_FIELD = re.compile(r"\{\w*\}")
+"""A part of a pattern that `format` replaces by a value, without a width."""
+_CONVERSION = re.compile(r"%(?:0?\d)?[dis]|%%|%\(\w+\)[dis]")
+
+
+def _joined(node: ast.BinOp, first: Any, second: Any) -> str:
+    """Return the text of `"*/" + "30"`, or of `"*/%s" % 30`. Raises NotLiteral for any other operation."""
+    if isinstance(node.op, ast.Add) and isinstance(first, str) and isinstance(second, str):
+        return first + second
+    is_pattern = isinstance(first, str) and "%" not in _CONVERSION.sub("", first)
+    if is_pattern and isinstance(node.op, ast.Mod):
+        values = (
+            second.values() if isinstance(second, dict) else second if isinstance(second, tuple) else [second]
+        )
+        with suppress(TypeError, ValueError, KeyError):
+            if all(type(value) in (int, str) for value in values):
+                return str(first % second)
+    raise NotLiteral(text_of(node))
+
+
+def _part(node: ast.expr, constants: Mapping[str, ast.expr] | None) -> str:
+    """Return a part of an f-string as text. Raises NotLiteral for a value with a format, and for a value of another
+    type than text and whole number."""
+    if isinstance(node, ast.FormattedValue):
+        value = literal(node.value, constants)
+        if node.format_spec is None and node.conversion in (-1, 115) and type(value) in (int, str):
+            return str(value)
+    elif isinstance(node, ast.Constant):
+        return str(node.value)
     raise NotLiteral(text_of(node))
 
 
 def _number(node: ast.Call, constants: Mapping[str, ast.expr] | None) -> Any:
     """Return the value of `min`, `max`, `int` or `float` of numbers, or of the seconds of a `timedelta`."""
+    if getattr(node.func, "id", "") == "str" and len(node.args) == 1 and not node.keywords:
+        value = literal(node.args[0], constants)
+        if type(value) in (int, str):
+            return str(value)
     function = _FUNCTIONS.get(getattr(node.func, "id", ""))
     if function is not None and node.args and not node.keywords:
         numbers = [literal(argument, constants) for argument in node.args]

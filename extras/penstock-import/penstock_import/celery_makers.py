@@ -5,13 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from penstock_import.celery_calls import called, children, imported_names, once, root_name, walk
+from penstock_import.celery_calls import (
+    absolute_path,
+    called,
+    children,
+    imported_names,
+    once,
+    root_name,
+    walk,
+)
 from penstock_import.celery_scopes import bindings_at
 
 _IMPORTED = frozenset({"app", "celery_app", "current_app"})
 """The names under which modules import an application."""
-_OF_WEB = frozenset({"flask", "quart"})
-"""Packages with a `current_app` that is not Celery's."""
+_OF_WEB = frozenset(
+    {"aiohttp", "bottle", "chalice", "connexion", "dash", "falcon", "fastapi", "flask", "litestar", "quart"}
+    | {"sanic", "slack_bolt", "starlette", "tornado", "typer"}
+)
+"""Packages with an `app` or a `current_app` that is not Celery's."""
 _DECORATORS = frozenset({"shared_task", "periodic_task"})
 
 
@@ -20,9 +31,12 @@ _OF_SIGNALS = frozenset({"connect", "connect_via"})
 
 
 class Applications:
-    """The names by which each module of a source knows a Celery application."""
+    """The names by which each module of a source knows a Celery application. `modules` are the modules of the source, by each
+    name that they may be imported by, and by their paths behind a dot."""
 
-    def __init__(self, trees: Mapping[str, ast.Module]) -> None:
+    def __init__(
+        self, trees: Mapping[str, ast.Module], modules: Mapping[str, ast.Module] | None = None
+    ) -> None:
         classes = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.ClassDef)]
         bases: dict[str, set[str]] = {}
         for node in classes:
@@ -47,7 +61,8 @@ class Applications:
             for file, tree in trees.items()
         }
         self._all = {name for tree in trees.values() for name in self._made(tree)}
-        self._names = {id(tree): self._known(tree) for tree in trees.values()}
+        self._sources = modules or {}
+        self._names = {id(tree): self._known(file, tree) for file, tree in trees.items()}
         self.are_known = bool(self._all)
         """True if a file makes an application."""
 
@@ -123,14 +138,45 @@ class Applications:
             if isinstance(target, ast.Name)
         }
 
-    def _known(self, tree: ast.Module) -> set[str]:
+    def _of_web(self, file: str, tree: ast.Module) -> set[str]:
+        """Return the names that a module imports of objects which a module of the sources makes of another framework."""
+        names: set[str] = set()
+        for node in walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                path = absolute_path(file, node)
+                source = self._sources.get(f".{path or '__init__'}" if node.level else path)
+                source = source or self._sources.get(f"{path}.")
+                names |= {
+                    alias.asname or alias.name
+                    for alias in node.names
+                    if source is not None and source is not tree and _makes_of_web(source, alias.name)
+                }
+        return names
+
+    def _known(self, file: str, tree: ast.Module) -> set[str]:
+        of_web = self._of_web(file, tree)
         imported = {
             name
             for name, path in imported_names(tree)
             if (name in _IMPORTED and path.partition(".")[0] not in _OF_WEB)
             or ("." in path and path.rpartition(".")[2] in self._all and not self._is_module(path))
         }
-        return imported | self._made(tree)
+        return (imported - of_web) | self._made(tree)
+
+
+def _makes_of_web(tree: ast.Module, name: str) -> bool:
+    """Return whether the only statements of a module that give a name a value call a class of another framework."""
+    of_web = {own for own, path in imported_names(tree) if path.partition(".")[0] in _OF_WEB}
+    values = [
+        node.value
+        for node in walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and target.id == name
+    ]
+    return bool(values) and all(
+        isinstance(value, ast.Call) and root_name(value.func) in of_web for value in values
+    )
 
 
 def _is_same(stem: str, path: str) -> bool:

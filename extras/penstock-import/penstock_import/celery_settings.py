@@ -109,7 +109,7 @@ class CelerySettings:
                     continue
                 self._tell(file, value, f"the schedule {key}, which stands again at {winner[0]}:{winner[1].lineno}",
                            "Celery keeps the last entry, which is imported: remove this entry." if last is not None
-                           else "Celery keeps one of the entries. That other entry is imported: check that Celery keeps "
+                           else "Celery keeps one of the entries. The import reads that other entry: check that Celery keeps "
                                 "it.")  # fmt: skip
             yield winner[0], key, winner[1]
 
@@ -288,7 +288,10 @@ class CelerySettings:
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
                     self._tell(
-                        file, node.test, text, "All of it is imported: remove the parts that do not apply."
+                        file,
+                        node.test,
+                        text,
+                        "The import reads all of it: remove the parts that do not apply.",
                     )
 
     def _empties_others(self, tree: ast.Module, name: str) -> bool:
@@ -374,7 +377,7 @@ class CelerySettings:
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
         for choice in _choices(value) if whole else ():
             self._tell(file, choice.test, f"{name} where {ast.unparse(choice.test)}",
-                       "All of it is imported: remove the parts that do not apply.")  # fmt: skip
+                       "The import reads all of it: remove the parts that do not apply.")  # fmt: skip
         for inline in _inline(value) if whole else ():
             for key, item in zip(inline.keys, inline.values, strict=True):
                 is_part = key is None and (_parts(item) is not None and _parts(item) <= self._dicts)  # type: ignore[operator]

@@ -220,11 +220,11 @@ def uses(
     yield from _of_tasks(tree, tasks)
 
 
-_OF_SERVERS = frozenset({"BROKER_URL", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"})
+SERVER_SETTINGS = frozenset({"BROKER_URL", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"})
 """The settings with the address of a server that holds Celery's messages or results."""
 _OF_CONF = frozenset({"broker_read_url", "broker_url", "broker_write_url", "result_backend"})
 _KEY_OF_RESULTS = "celery-task-meta-"
-_READ_SERVER = (
+READ_SERVER = (
     "In Penstock that server has no messages and no results: ask the client, or `penstock queues`. "
     "If the code keeps values of its own there, give it a setting of its own."
 )
@@ -239,13 +239,13 @@ def _reads_of_servers(tree: ast.Module) -> Iterator[Use]:
         elif id(node) in inside:
             continue
         elif isinstance(node, ast.Constant) and str(node.value).startswith(_KEY_OF_RESULTS):
-            yield Use(node, f"{ast.unparse(node)}, a key of Celery's results", _READ_SERVER)
+            yield Use(node, f"{ast.unparse(node)}, a key of Celery's results", READ_SERVER)
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             is_of_conf = (
                 isinstance(node, ast.Attribute) and node.attr in _OF_CONF and _is_configuration(node.value)
             )
-            if _last(node) in _OF_SERVERS or is_of_conf:
-                yield Use(node, f"{ast.unparse(node)}, which code reads", _READ_SERVER)
+            if _last(node) in SERVER_SETTINGS or is_of_conf:
+                yield Use(node, f"{ast.unparse(node)}, which code reads", READ_SERVER)
 
 
 def _gives_server(node: ast.AST) -> bool:

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from penstock_import.celery_calls import NotLiteral, called, literal, root_name
+from penstock_import.celery_calls import NotLiteral, bound_names, called, forget, literal, root_name, walk
 
 _READERS = frozenset({"config", "env", "get_float", "get_int", "get_str", "get_string", "getenv"})
 _OF_ENV = frozenset({"float", "int", "str"})
@@ -22,6 +22,36 @@ def with_defaults(
     replaced = reader.visit(copy.deepcopy(node))
     assert isinstance(replaced, ast.expr)
     return replaced, reader.defaults
+
+
+def with_defaults_of_schemes(tree: ast.Module) -> None:
+    """Write the defaults that `env = environ.Env(EVERY=(int, 30))` gives the variables into the calls of `env` in a module."""
+    schemes = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and called(node.value) in ("Env", "FileAwareEnv")
+        and [getattr(target, "id", "") for target in node.targets] == ["env"]
+    ]
+    if len(schemes) != 1 or bound_names(tree)["env"] != 1:
+        return
+    defaults = {
+        word.arg: word.value.elts[1]
+        for word in schemes[0].keywords
+        if isinstance(word.value, ast.Tuple) and len(word.value.elts) == 2
+    }
+    for node in walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and root_name(node.func) == "env"
+            and len(node.args) == 1
+            and not node.keywords
+        ):
+            default = defaults.get(str(getattr(node.args[0], "value", "")))
+            if default is not None:
+                node.keywords = [ast.keyword("default", copy.deepcopy(default))]
+    forget(tree)
 
 
 class _Defaults(ast.NodeTransformer):
