@@ -122,7 +122,7 @@ def test_default_broker_is_known(tmp_path: Path) -> None:
     ), lines
 
 
-def test_line_of_a_server_tells_what_to_do(tmp_path: Path) -> None:
+def test_line_of_a_server_names_the_work(tmp_path: Path) -> None:
     files = {"tasks.py": f"{APP}{TASKS}", "look.py": "client.llen('celery')\n", "__init__.py": ""}
     _, report = of_application(tmp_path, files)
     assert named(

@@ -341,7 +341,7 @@ class CeleryProject:
         self._has_own_exchanges = any(map(has_own_exchanges, self._relevant.values()))
         self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
-        others = OtherSystems(trees, own_modules)
+        systems = OtherSystems(trees, own_modules)
         for name, tree in trees.items():
             imported = dict(imported_names(tree))
             outside = self._foreign_names(name) if name in self._relevant else frozenset()
@@ -350,7 +350,7 @@ class CeleryProject:
                     continue
                 maker = maker_of(node, makers, self._applications.names(tree), imported)
                 decorator = maker or task_decorator(node)
-                if decorator is not None and not others.has(tree, decorator):
+                if decorator is not None and not systems.has(tree, decorator):
                     self._task(name, node, decorator, maker is not None)
                 for other in node.decorator_list:
                     if (
@@ -1747,8 +1747,8 @@ def _assigned_names(tree: ast.AST) -> set[str]:
 
 
 def _value_at(tree: ast.Module, node: ast.expr) -> ast.expr:
-    """Return the value that the last statement before a name gives it, if only statements at the top of the module give it
-    values; otherwise the expression as it is."""
+    """Return the value that the last statement before a name gives it. An expression stays as it is if other statements than
+    those at the top of the module give it values."""
     if not isinstance(node, ast.Name):
         return node
     values = [
@@ -1757,9 +1757,9 @@ def _value_at(tree: ast.Module, node: ast.expr) -> ast.expr:
         if isinstance(part, ast.Assign)
         and [getattr(target, "id", "") for target in part.targets] == [node.id]
     ]
-    before = [value for value in values if value.lineno < node.lineno]
+    earlier = [value for value in values if value.lineno < node.lineno]
     is_certain = len(values) == bound_names(tree)[node.id] > 1 and not bound_names(tree)["*"]
-    return before[-1] if is_certain and before else node
+    return earlier[-1] if is_certain and earlier else node
 
 
 def _is_read_of_django(node: ast.Attribute) -> bool:

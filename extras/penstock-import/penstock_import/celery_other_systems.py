@@ -61,36 +61,36 @@ class OtherSystems:
 
 
 def _made_of(tree: ast.Module, names: Collection[str]) -> set[str]:
-    """Return the classes of a module that extend one of these, and the names of objects that the module makes of them, or
-    takes from them."""
+    """Return the classes of a module that extend one of these, and the names of its objects. The module makes these objects
+    of the classes, or takes them from such objects."""
     if not names:
         return set()
-    made: set[str] = set()
+    classes: set[str] = set()
     size = -1
-    while size != len(made):
-        size = len(made)
+    while size != len(classes):
+        size = len(classes)
         for node in walk(tree):
-            if isinstance(node, ast.ClassDef) and any(_is_of(base, names, made) for base in node.bases):
-                made.add(node.name)
+            if isinstance(node, ast.ClassDef) and any(_is_of(base, names, classes) for base in node.bases):
+                classes.add(node.name)
             elif (
                 isinstance(node, ast.Assign | ast.AnnAssign)
                 and node.value is not None
-                and _is_of(node.value, names, made)
+                and _is_of(node.value, names, classes)
             ):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                made |= {
+                classes |= {
                     target.id
                     for target in targets
                     if isinstance(target, ast.Name) and bound_names(tree)[target.id] == 1
                 }
-    return made
+    return classes
 
 
-def _is_of(value: ast.expr, names: Collection[str], made: Collection[str]) -> bool:
+def _is_of(value: ast.expr, names: Collection[str], classes: Collection[str]) -> bool:
     """Return whether a value is one of these names, a member of it, or the result of its call."""
     root = root_name(value)
     return (
         root in names
-        or root in made
+        or root in classes
         or ast.unparse(value.func if isinstance(value, ast.Call) else value) in names
     )

@@ -1,5 +1,5 @@
-"""The places where code reaches the server of Celery's messages by itself: a client that is given the address of the broker
-by another name, and a call that reads or changes a queue."""
+"""The places where code reaches the server of Celery's messages by itself. They are clients with the address of the broker
+under another name, and calls that read or change a queue."""
 
 from __future__ import annotations
 
@@ -361,10 +361,10 @@ class _Servers:
             and _OF_HOST.search(_last(part))
             and not _OF_DATABASE.search(_last(part))
         }
-        before = len(self._keys), len(self._hosts)
+        sizes = len(self._keys), len(self._hosts)
         self._keys |= keys
         self._hosts |= hosts
-        return (len(self._keys), len(self._hosts)) != before
+        return (len(self._keys), len(self._hosts)) != sizes
 
     def _follow(self, bindings: list[_Binding]) -> None:
         """Add the names with the same value, and the values of the names, until there are no more."""
