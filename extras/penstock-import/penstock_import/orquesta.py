@@ -64,6 +64,8 @@ class KnownAction:
     is_workflow: bool = False
     shape: str = PLAIN
     runner: str = ""
+    limit: float | None = None
+    """The seconds after which its runner ends it if a call gives no time limit, or null. None if they are unknown."""
 
 
 class Orquesta:
@@ -373,10 +375,11 @@ class Orquesta:
             timeout = inputs.pop("timeout")
             if runner_timeouts.is_limit(timeout):
                 mapped["timeout"] = timeout
-            elif target_action.runner in SHELLS and timeout != _TO_DO:
-                inputs["timeout"] = timeout  # the generated function itself enforces the timeout
+            elif target_action.runner in SHELLS and timeout not in (None, _TO_DO):
+                # The generated function itself enforces the timeout.
+                inputs["timeout"] = runner_timeouts.with_default(timeout, target_action.limit)
                 mapped["timeout"] = None
-            elif timeout != _TO_DO:
+            elif timeout not in (None, _TO_DO):  # for null, the action's own timeout counts
                 self._gap(
                     source.line_of("input"),
                     f"the timeout of {name} is computed",

@@ -28,7 +28,7 @@ from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFL
 from penstock_import.parameters import Tell, is_immutable, parameter
 from penstock_import.project import Project, bounded, stub
 from penstock_import.report import Gap, Report
-from penstock_import.runner_timeouts import OF_OTHERS
+from penstock_import.runner_timeouts import OF_OTHERS, is_limit
 from penstock_import.shell_actions import (
     FUNCTIONS,
     RUNNER_PARAMETERS,
@@ -1005,7 +1005,7 @@ class StackStormPack:
                     )
                     ours = f"{self.project.name}.{self._action_name(name)}"
                     is_workflow = runner in _WORKFLOWS and _may_start(self._sources[name][1])
-                    return KnownAction(ours, is_workflow, shape, runner)
+                    return KnownAction(ours, is_workflow, shape, runner, self._limit_of(ours, runner))
         runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
         name = self._foreign.get(ref, "")
         if not name:
@@ -1050,9 +1050,14 @@ class StackStormPack:
                         OF_CORE.get(theirs, f"W{write}"),
                     )
                 self._tell_apart("actions of other packs", file, line, subject, advice)
-        return KnownAction(
-            f"{self.project.name}.{name}", runner="local-shell-cmd" if ref in BUILT_IN else runner
-        )
+        runner = "local-shell-cmd" if ref in BUILT_IN else runner
+        ours = f"{self.project.name}.{name}"
+        return KnownAction(ours, runner=runner, limit=self._limit_of(ours, runner))
+
+    def _limit_of(self, ref: str, runner: str) -> float | None:
+        """Return the seconds after which a runner ends an action if a call gives no time limit, or null."""
+        default = self._schemas.get(ref, {}).get("timeout", {}).get("default")
+        return default if is_limit(default) else RUNNER_TIMEOUTS.get(runner)
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
