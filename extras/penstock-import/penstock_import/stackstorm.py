@@ -79,6 +79,8 @@ _OF_TRIGGER = frozenset({"type", "parameters", "description", "ref", "pack"})
 """The keys of the trigger of a rule that are mapped, or that follow from its type."""
 _OF_RULE_ALONE = frozenset({"tags"})
 """The keys of a rule that affect neither when it fires nor what it starts."""
+_LOST_IF_MISSED = {"policy": "skip", "grace": 1}
+"""The policy of StackStorm's timers for missed fires. Its scheduler drops a fire that is more than a second late."""
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
 )
@@ -1104,7 +1106,7 @@ class StackStormPack:
         root = "" if timer else "trigger.body" if theirs == "core.st2.webhook" else "trigger"
         rule["action"] = target_action.ref
         if timer:
-            times = self._times(file, theirs, trigger)
+            times = self._times(file, name, theirs, trigger)
             if times is None:
                 return
             rule |= times
@@ -1141,7 +1143,7 @@ class StackStormPack:
         section[name] = rule
         self._given.append((target_action.ref, rule.get("params")))
 
-    def _times(self, file: str, kind: str, trigger: Node) -> dict[str, Any] | None:
+    def _times(self, file: str, name: str, kind: str, trigger: Node) -> dict[str, Any] | None:
         parameters = trigger.get("parameters")
         supplied = parameters.value() if parameters is not None else {}
         try:
@@ -1151,7 +1153,16 @@ class StackStormPack:
             return None
         if "every" not in times and "timezone" not in times and self._timezone != "UTC":
             times["timezone"] = self._timezone
-        return times
+        if "every" in times:
+            self._tell_apart(
+                "intervals of timers",
+                file,
+                trigger.line,
+                f"the first fire of the timer of rule {name}",
+                "StackStorm counts the interval from the start of its timers, and again after each restart. In Penstock it "
+                "counts from 1970-01-01T00:00Z: write `starts_at` for another first fire.",
+            )
+        return times | {"missed": _LOST_IF_MISSED}
 
     def _event(self, kind: str, file: str, trigger: Node) -> str:
         pack, _, theirs = kind.partition(".")
