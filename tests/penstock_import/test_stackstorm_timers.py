@@ -49,3 +49,22 @@ def test_first_fire_of_an_interval_is_named(tmp_path: Path) -> None:
     _, report = of_timer(tmp_path, INTERVAL)
     assert named(report, "rules/tick.yaml:3 the first fire of the timer of rule tick")
     assert report.mapped["schedules"] == 1, texts(report)
+
+
+@pytest.mark.parametrize(
+    ("date", "zone", "is_over"),
+    [
+        ("2020-01-01 10:00", None, True),
+        ("2020-01-01T10:00:00+02:00", None, True),
+        ("2020-01-01 10:00", "Europe/Berlin", True),
+        ("2200-01-01 10:00", "Europe/Berlin", False),
+    ],
+)
+def test_timer_whose_date_is_past_is_left_out(
+    tmp_path: Path, date: str, zone: str | None, is_over: bool
+) -> None:
+    trigger = {"type": "core.st2.DateTimer", "parameters": {"date": date, "timezone": zone}}
+    project, report = of_timer(tmp_path, trigger)
+    assert ("tick" in project.schedules) is not is_over
+    assert named(report, "rules/tick.yaml:3 the timer of rule tick, whose date") is is_over
+    assert report.applied["schedules"] == (not is_over)

@@ -1153,6 +1153,15 @@ class StackStormPack:
             return None
         if "every" not in times and "timezone" not in times and self._timezone != "UTC":
             times["timezone"] = self._timezone
+        if apscheduler_times.is_over(times):
+            self.report.gap(
+                file,
+                trigger.line,
+                f"the timer of rule {name}, whose date {times['at']} is past",
+                "StackStorm starts no such timer, and Penstock refuses it: leave it out, or write a schedule with a future "
+                "instant.",
+            )
+            return None
         if "every" in times:
             self._tell_apart(
                 "intervals of timers",
