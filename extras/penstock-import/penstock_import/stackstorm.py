@@ -400,6 +400,14 @@ class StackStormPack:
                         f"poll_{name}", _poll_stub(f"poll_{name}", f"{named} of {entry}")
                     )
                     self.project.triggers[name]["poll"] = {"every": every, **function}
+                    self._tell_apart(
+                        "calls of polls",
+                        file,
+                        node.line_of("poll_interval"),
+                        f"the calls of poll_{name}",
+                        "StackStorm bounds no call of a sensor, and waits `poll_interval` after it ends. In Penstock a call "
+                        "ends after 300 s, and `every` counts from its begin: write `timeout` of `poll` for longer calls.",
+                    )
         self._leftovers(file, node, "sensor", named)
         advice = (
             f"Write the function poll_..._ of {self.project.module}.py: return the payloads of new events."
