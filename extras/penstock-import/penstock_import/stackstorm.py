@@ -66,6 +66,10 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 """The keys without which StackStorm registers no definition, by the folder of its file."""
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
+_PACK_REF = re.compile(r"[a-z0-9_]+")
+"""The names of folders that StackStorm takes as the name of a pack without a `ref`."""
+_DEFINITIONS = (".json", ".yaml", ".yml")
+"""The extensions of files that may be definitions. StackStorm reads some, and a line names each other one."""
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
 _STANDARD_TYPES: tuple[dict[str, Any], ...] = (
@@ -139,6 +143,8 @@ class StackStormPack:
         """By the ref of a workflow here: its parameters with a computed default, with the template of the variable."""
         self._loose: set[str] = set()
         """The kinds of expressions that a line names already."""
+        self._polled: set[Path] = set()
+        """The files with the code of sensors, which lines of their own name."""
         self._keys: set[str] = set()
         """The keys of StackStorm's store that are secrets here."""
 
@@ -298,6 +304,16 @@ class StackStormPack:
                 f"the pack {self._theirs} is named {self.project.name} in Penstock",
                 "Use the new name in outside callers: programs, bots, dashboards.",
             )
+        folder = self._folder.resolve().name
+        if not self._head.text("ref") and self._theirs != folder and _PACK_REF.fullmatch(folder):
+            self._tell_apart(
+                "packs without a ref",
+                "pack.yaml",
+                self._head.line_of("name"),
+                f"the pack has no `ref`, and lies in the folder {folder}",
+                f"Among its packs, StackStorm names such a pack by its folder, which `st2 pack install` names by `name`. If it "
+                f"is {folder} there, write `ref: {folder}`, and import again. Here it is {self._theirs}.",
+            )
         for key in ("name", "ref"):
             if (child := self._head.get(key)) is not None:
                 child.drop()
@@ -320,20 +336,9 @@ class StackStormPack:
             self._folder / "actions" / str(_peek(node, "entry_point"))
             for _, node, _ in self._sources.values()
         }
-        beside = sorted((self._folder / "actions").glob("*"))
-        beside = [
-            path
-            for path in beside
-            if path.suffix not in (".yaml", ".yml")
-            and path.name not in ("__init__.py", "__pycache__")
-            and any(file.is_file() and file not in entries for file in (path, *path.rglob("*")))
-        ]
-        beside = [
-            file
-            for path in beside
-            for file in (sorted(path.rglob("*")) if entries & set(path.rglob("*")) else [path])
-            if file not in entries and (file == path or file.is_file())
-        ]
+        beside = self._beside("actions", entries, (".yaml", ".yml"), ())
+        for kind in sorted(_READ - {"actions", "pack.yaml"}):
+            beside += self._beside(kind, self._polled, _DEFINITIONS, _DEFINITIONS)
         for path in (*sorted(self._folder.iterdir()), *beside):
             if path.parent == self._folder and (path.name in _READ or _NOTHING_TO_RUN.fullmatch(path.name)):
                 continue
@@ -345,13 +350,30 @@ class StackStormPack:
             self.report.gap(name, 1, f"{name} is not read", advice)
         for kind in sorted(_READ - {"actions", "pack.yaml"}):
             for file in sorted((self._folder / kind).rglob("*")):
-                extensions = (".json",) if file.parent.parent == self._folder else (".json", ".yaml", ".yml")
+                extensions = (".json",) if file.parent.parent == self._folder else _DEFINITIONS
                 if file.is_file() and file.suffix in extensions:
                     name = str(file.relative_to(self._folder))
                     by_hand = (
                         f"StackStorm registers none from here. If it is in use, move it into {kind}/ as YAML."
                     )
                     self.report.gap(name, 1, f"{name} is not read", by_hand)
+
+    def _beside(
+        self, kind: str, entries: set[Path], of_folder: tuple[str, ...], below: tuple[str, ...]
+    ) -> list[Path]:
+        """Return the files and folders beside the definitions of a kind that no definition names. Other lines name the
+        files with the extensions `of_folder`, and below a folder those with the extensions `below`."""
+        paths: list[Path] = []
+        for path in sorted((self._folder / kind).glob("*")):
+            if path.suffix in of_folder or path.name in ("__init__.py", "__pycache__"):
+                continue
+            if kind != "actions" and _NOTHING_TO_RUN.fullmatch(path.name):
+                continue
+            files = [file for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
+            others = [file for file in files if file not in entries and file.suffix not in below]
+            if others:
+                paths += others if entries & set(files) else [path]
+        return paths
 
     # -- triggers and sensors -------------------------------------------------------------------------------------
 
@@ -378,6 +400,7 @@ class StackStormPack:
         named = node.text("class_name") or Path(file).stem
         self.report.found["sensors"] += 1
         entry, interval = node.text("entry_point"), node.get("poll_interval")
+        self._polled.add(self._folder / "sensors" / entry)
         every = interval.value() if interval is not None else None
         for key in ("name", "description", *IDENTITY):
             if (child := node.get(key)) is not None and child.peek() is not False:
