@@ -318,6 +318,7 @@ class _Names:
     """The names in a chain: parameters, variables, and the preceding tasks, each by its bare name."""
 
     takes_several_lines = True
+    drops_comments = True
 
     def __init__(
         self,
