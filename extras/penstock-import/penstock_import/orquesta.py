@@ -4,7 +4,7 @@ task with such an input fails, and such a condition never holds."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, permutations
@@ -662,7 +662,7 @@ class Orquesta:
             if when is not None:
                 when.drop()
             if failed and not then and "noop" not in targets:
-                self._ends_failed(name, step, graph)
+                self._ends_failed(name, step, graph, targets)
                 continue
             mapped["when"] = self._when(
                 text, when.line if when else step.line, guard.outcome == ANY, failed, names, told_reasons
@@ -678,12 +678,14 @@ class Orquesta:
             if then or published or "do" in mapped:
                 yield mapped
 
-    def _ends_failed(self, name: str, step: Node, graph: Graph) -> None:
+    def _ends_failed(self, name: str, step: Node, graph: Graph, targets: Sequence[str]) -> None:
         """Leave out a transition after a failure that leads nowhere: the workflow fails with the error of the task. What it
         publishes is only seen by the output, which `_tell_failed_output` names."""
         if (publish := step.get("publish")) is None:
             return
         publish.drop()
+        if any(target != "continue" for target in targets):
+            return  # another line names the way back, or the missing task
         if any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
             self._gap(step.line, f"{name} publishes after a failure and leads nowhere, beside a transition that leads on",
                       "Publish in that transition.")  # fmt: skip

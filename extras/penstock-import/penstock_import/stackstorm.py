@@ -1072,7 +1072,12 @@ class StackStormPack:
                 if pack == "core" and runner:  # a process, since the runner ends it
                     self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
-                if pack == self._theirs:
+                if not theirs:
+                    subject, advice = (
+                        f"the action {ref}, a reference without a pack",
+                        f"StackStorm finds no action of it: write the pack before it, as in `PACK.{ref}`, and import again.",
+                    )
+                elif pack == self._theirs:
                     subject, advice = (
                         f"the action {ref}, which no file of the pack defines",
                         f"Correct the name, or w{write}",
@@ -1107,6 +1112,15 @@ class StackStormPack:
         kind = node.get("type")
         if kind is not None and kind.peek() in _STANDARD_TYPES:
             kind.drop()
+        elif kind is not None and kind.peek() not in _EMPTY and _ref_of(kind) != "backstop":
+            self.report.gap(
+                file,
+                kind.line,
+                f"type of rule {name}: {kind.value()}",
+                "StackStorm knows the types `standard` and `backstop`, each as a mapping with `ref`: correct it, and import "
+                "again.",
+            )
+            rule["enabled"] = False
         if (context := node.get("context")) is not None and context.value():
             self._tell_apart(
                 "contexts of rules",
@@ -1419,6 +1433,10 @@ def _poll_stub(name: str, was: str) -> str:
 def _peek(node: Node, key: str) -> Any:
     child = node.get(key)
     return None if child is None else child.peek()
+
+
+def _ref_of(node: Node) -> Any:
+    return _peek(node, "ref") if node.is_mapping else None
 
 
 def _may_start(node: Node) -> bool:
