@@ -382,6 +382,9 @@ class StackStormPack:
         trigger: dict[str, Any] = {}
         if description := node.text("description"):
             trigger["description"] = description
+        if (notes := node.get("payload_info")) is not None:
+            notes.drop()
+            self._ignored(file, node.line_of("payload_info"), f"payload_info of trigger {name}")
         schema = node.get("payload_schema")
         if schema is not None:
             value = schema.peek()
