@@ -80,3 +80,33 @@ def test_computed_timeout_that_is_null_becomes_the_default(
     value = compile_template(task["input"]["timeout"])
     assert value({"context": {"limit": None}, "parameters": {"limit": None}}) == limit
     assert value({"context": {"limit": 3}, "parameters": {"limit": 3}}) == 3
+
+
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_line_of_a_declared_timeout_says_which_call_is_refused(tmp_path: Path, is_computed: bool) -> None:
+    project, report = of_pack(
+        tmp_path,
+        {
+            "actions/act.yaml": OWN,
+            "actions/flow.yaml": {
+                "name": "flow",
+                "runner_type": "orquesta",
+                "entry_point": "flow/flow.yaml",
+                "parameters": LIMIT,
+            },
+            "actions/flow/flow.yaml": {
+                "version": 1.0,
+                "input": ["limit"],
+                "tasks": {
+                    "a": {
+                        "action": "depot.act",
+                        "input": {"timeout": "<% ctx().limit %>" if is_computed else 3},
+                    }
+                },
+            },
+        },
+    )
+    assert ("timeout" in project.actions["act"]["parameters"]) is is_computed
+    assert any(
+        "the parameter is refused, unless a task of the pack computes it" in text for text in texts(report)
+    )

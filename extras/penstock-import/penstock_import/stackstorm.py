@@ -709,9 +709,14 @@ class StackStormPack:
         default = about.get("default")
         is_limit = isinstance(default, int | float) and not isinstance(default, bool) and default > 0
         limit = default if is_limit and default is not None else otherwise
+        unless = (
+            ", unless a task of the pack computes it"
+            if runner_of(_peek(node, "runner_type")) in SHELLS
+            else ""
+        )
         advice = (
             f"In StackStorm a caller sets this limit. In Penstock it is `timeout: {limit}` of the action, and a call with the "
-            "parameter is refused: write `timeout` of the task that runs it, or of the action."
+            f"parameter is refused{unless}: write `timeout` of the task that runs it, or of the action."
         )
         if about.get("required") is True:
             advice += " StackStorm requires it of each caller."
