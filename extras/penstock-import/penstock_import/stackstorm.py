@@ -370,9 +370,9 @@ class StackStormPack:
             if kind != "actions" and _NOTHING_TO_RUN.fullmatch(path.name):
                 continue
             files = [file for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
-            others = [file for file in files if file not in entries and file.suffix not in below]
-            if others:
-                paths += others if entries & set(files) else [path]
+            unnamed = [file for file in files if file not in entries and file.suffix not in below]
+            if unnamed:
+                paths += unnamed if entries & set(files) else [path]
         return paths
 
     # -- triggers and sensors -------------------------------------------------------------------------------------
