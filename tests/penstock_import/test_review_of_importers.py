@@ -533,8 +533,8 @@ def test_computed_timeout_of_a_chain_is_named(tmp_path: Path, declared: dict[str
 @pytest.mark.parametrize(
     ("timeout", "line"),
     [
-        (0, "the timeout of first is computed or null"),
-        (-1, "the timeout of first is computed or null"),
+        (0, "the timeout of first is computed: 0"),
+        (-1, "the timeout of first is computed: -1"),
         ("x", "the expression x: a text that StackStorm does not convert to the type integer"),
     ],
 )

@@ -208,8 +208,11 @@ class ActionChain:
             task["timeout"] = None  # the generated function ends its command by this parameter
         elif target_action.runner in RUNNER_TIMEOUTS:
             del inputs["timeout"]
-            if timeout != _TO_DO:  # a missing value is reported in a line of its own
-                self._tell(line, f"the timeout of {name} is computed or null: {timeout}",
+            if timeout not in (
+                None,
+                _TO_DO,
+            ):  # null is the default, and another line names what is not mapped
+                self._tell(line, f"the timeout of {name} is computed: {timeout}",
                            "Write `timeout` of the task. Until then the action's timeout counts.")  # fmt: skip
 
     def _target(
@@ -315,6 +318,7 @@ class _Names:
     """The names in a chain: parameters, variables, and the preceding tasks, each by its bare name."""
 
     takes_several_lines = True
+    drops_comments = True
 
     def __init__(
         self,

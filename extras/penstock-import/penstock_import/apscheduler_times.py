@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock_import.cron_times import CronTimes, everything, schedule_of
 from penstock_import.wanted_text import NotMapped
@@ -53,6 +54,19 @@ def timer(kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "core.st2.CronTimer":
         return schedule_of(cron_times(remainder)) | ({"timezone": zone} if zone is not None else {})
     raise NotMapped(f"a timer of the kind {kind}")
+
+
+def is_over(times: Mapping[str, Any]) -> bool:
+    """Return whether the times of a schedule are a single instant that is past. An unknown zone counts as UTC."""
+    if "at" not in times:
+        return False
+    instant = datetime.fromisoformat(times["at"])
+    if instant.tzinfo is None:
+        try:
+            instant = instant.replace(tzinfo=ZoneInfo(str(times.get("timezone", "UTC"))))
+        except (ValueError, ZoneInfoNotFoundError):
+            instant = instant.replace(tzinfo=UTC)
+    return instant < datetime.now(UTC)
 
 
 def _beside(remainder: Mapping[str, Any]) -> str:

@@ -68,12 +68,13 @@ def _jinja_kinds(text: str) -> Iterator[str]:
 
 
 def _depth(node: nodes.Node | None) -> int:
-    """Return the number of members in a chain such as `name.a.b` or `call().a`."""
+    """Return the number of members in a chain such as `name.a.b` or `call().a`. A key of the store has none, as
+    StackStorm reads a missing key as an empty text."""
     depth = 0
     while isinstance(node, nodes.Getattr | nodes.Getitem):
         depth += 1
         node = node.node
-    return depth
+    return 0 if isinstance(node, nodes.Name) and node.name == "st2kv" else depth
 
 
 def _kinds(node: tree.Expr) -> Iterator[str]:

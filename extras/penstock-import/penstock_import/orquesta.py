@@ -4,7 +4,7 @@ task with such an input fails, and such a condition never holds."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, permutations
@@ -64,6 +64,8 @@ class KnownAction:
     is_workflow: bool = False
     shape: str = PLAIN
     runner: str = ""
+    limit: float | None = None
+    """The seconds after which its runner ends it if a call gives no time limit, or null. None if they are unknown."""
 
 
 class Orquesta:
@@ -373,10 +375,11 @@ class Orquesta:
             timeout = inputs.pop("timeout")
             if runner_timeouts.is_limit(timeout):
                 mapped["timeout"] = timeout
-            elif target_action.runner in SHELLS and timeout != _TO_DO:
-                inputs["timeout"] = timeout  # the generated function itself enforces the timeout
+            elif target_action.runner in SHELLS and timeout not in (None, _TO_DO):
+                # The generated function itself enforces the timeout.
+                inputs["timeout"] = runner_timeouts.with_default(timeout, target_action.limit)
                 mapped["timeout"] = None
-            elif timeout != _TO_DO:
+            elif timeout not in (None, _TO_DO):  # for null, the action's own timeout counts
                 self._gap(
                     source.line_of("input"),
                     f"the timeout of {name} is computed",
@@ -659,7 +662,7 @@ class Orquesta:
             if when is not None:
                 when.drop()
             if failed and not then and "noop" not in targets:
-                self._ends_failed(name, step, graph)
+                self._ends_failed(name, step, graph, targets)
                 continue
             mapped["when"] = self._when(
                 text, when.line if when else step.line, guard.outcome == ANY, failed, names, told_reasons
@@ -675,12 +678,14 @@ class Orquesta:
             if then or published or "do" in mapped:
                 yield mapped
 
-    def _ends_failed(self, name: str, step: Node, graph: Graph) -> None:
+    def _ends_failed(self, name: str, step: Node, graph: Graph, targets: Sequence[str]) -> None:
         """Leave out a transition after a failure that leads nowhere: the workflow fails with the error of the task. What it
         publishes is only seen by the output, which `_tell_failed_output` names."""
         if (publish := step.get("publish")) is None:
             return
         publish.drop()
+        if any(target != "continue" for target in targets):
+            return  # another line names the way back, or the missing task
         if any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
             self._gap(step.line, f"{name} publishes after a failure and leads nowhere, beside a transition that leads on",
                       "Publish in that transition.")  # fmt: skip

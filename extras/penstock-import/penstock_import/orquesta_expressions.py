@@ -119,7 +119,7 @@ def as_expression(value: Any, names: Names) -> Ours:
 
 def _refuse_comment(text: Any, names: Names) -> None:
     """Raise NotMapped for a comment of Jinja in a text that StackStorm renders in one piece, and so drops from it."""
-    if isinstance(text, str) and "{#" in text and getattr(names, "takes_several_lines", False):
+    if isinstance(text, str) and "{#" in text and getattr(names, "drops_comments", False):
         raise NotMapped("a comment of Jinja, which StackStorm drops: remove it")
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock_import.orquesta_expressions import is_whole
+
 OF_OTHERS = "of another pack"
 """The runner of an action that no file of the pack has."""
 
@@ -13,6 +15,14 @@ OF_OTHERS = "of another pack"
 def is_limit(value: Any) -> bool:
     """Return whether a value is a time limit that a task can have."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def with_default(timeout: Any, limit: float | None) -> Any:
+    """Return a computed time limit that is `limit` where it would be null, as StackStorm's default for null."""
+    if limit is None or not isinstance(timeout, str) or not is_whole(timeout):
+        return timeout
+    value = timeout.strip()[2:-2].strip()
+    return f"{{{{ ({value}) if ({value}) is not none else {limit} }}}}"
 
 
 def settle(name: str, task: dict[str, Any], timeout: Any, tell: Callable[[str, str], object]) -> None:

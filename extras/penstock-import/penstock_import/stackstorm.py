@@ -28,7 +28,7 @@ from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFL
 from penstock_import.parameters import Tell, is_immutable, parameter
 from penstock_import.project import Project, bounded, stub
 from penstock_import.report import Gap, Report
-from penstock_import.runner_timeouts import OF_OTHERS
+from penstock_import.runner_timeouts import OF_OTHERS, is_limit
 from penstock_import.shell_actions import (
     FUNCTIONS,
     RUNNER_PARAMETERS,
@@ -66,6 +66,10 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 """The keys without which StackStorm registers no definition, by the folder of its file."""
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
+_PACK_REF = re.compile(r"[a-z0-9_]+")
+"""The names of folders that StackStorm takes as the name of a pack without a `ref`."""
+_DEFINITIONS = (".json", ".yaml", ".yml")
+"""The extensions of files that may be definitions. StackStorm reads some, and a line names each other one."""
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
 _STANDARD_TYPES: tuple[dict[str, Any], ...] = (
@@ -79,6 +83,8 @@ _OF_TRIGGER = frozenset({"type", "parameters", "description", "ref", "pack"})
 """The keys of the trigger of a rule that are mapped, or that follow from its type."""
 _OF_RULE_ALONE = frozenset({"tags"})
 """The keys of a rule that affect neither when it fires nor what it starts."""
+_LOST_IF_MISSED = {"policy": "skip", "grace": 1}
+"""The policy of StackStorm's timers for missed fires. Its scheduler drops a fire that is more than a second late."""
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
 )
@@ -137,6 +143,8 @@ class StackStormPack:
         """By the ref of a workflow here: its parameters with a computed default, with the template of the variable."""
         self._loose: set[str] = set()
         """The kinds of expressions that a line names already."""
+        self._polled: set[Path] = set()
+        """The files with the code of sensors, which lines of their own name."""
         self._keys: set[str] = set()
         """The keys of StackStorm's store that are secrets here."""
 
@@ -296,6 +304,16 @@ class StackStormPack:
                 f"the pack {self._theirs} is named {self.project.name} in Penstock",
                 "Use the new name in outside callers: programs, bots, dashboards.",
             )
+        folder = self._folder.resolve().name
+        if not self._head.text("ref") and self._theirs != folder and _PACK_REF.fullmatch(folder):
+            self._tell_apart(
+                "packs without a ref",
+                "pack.yaml",
+                self._head.line_of("name"),
+                f"the pack has no `ref`, and lies in the folder {folder}",
+                f"Among its packs, StackStorm names such a pack by its folder, which `st2 pack install` names by `name`. If it "
+                f"is {folder} there, write `ref: {folder}`, and import again. Here it is {self._theirs}.",
+            )
         for key in ("name", "ref"):
             if (child := self._head.get(key)) is not None:
                 child.drop()
@@ -318,20 +336,9 @@ class StackStormPack:
             self._folder / "actions" / str(_peek(node, "entry_point"))
             for _, node, _ in self._sources.values()
         }
-        beside = sorted((self._folder / "actions").glob("*"))
-        beside = [
-            path
-            for path in beside
-            if path.suffix not in (".yaml", ".yml")
-            and path.name not in ("__init__.py", "__pycache__")
-            and any(file.is_file() and file not in entries for file in (path, *path.rglob("*")))
-        ]
-        beside = [
-            file
-            for path in beside
-            for file in (sorted(path.rglob("*")) if entries & set(path.rglob("*")) else [path])
-            if file not in entries and (file == path or file.is_file())
-        ]
+        beside = self._beside("actions", entries, (".yaml", ".yml"), ())
+        for kind in sorted(_READ - {"actions", "pack.yaml"}):
+            beside += self._beside(kind, self._polled, _DEFINITIONS, _DEFINITIONS)
         for path in (*sorted(self._folder.iterdir()), *beside):
             if path.parent == self._folder and (path.name in _READ or _NOTHING_TO_RUN.fullmatch(path.name)):
                 continue
@@ -343,13 +350,30 @@ class StackStormPack:
             self.report.gap(name, 1, f"{name} is not read", advice)
         for kind in sorted(_READ - {"actions", "pack.yaml"}):
             for file in sorted((self._folder / kind).rglob("*")):
-                extensions = (".json",) if file.parent.parent == self._folder else (".json", ".yaml", ".yml")
+                extensions = (".json",) if file.parent.parent == self._folder else _DEFINITIONS
                 if file.is_file() and file.suffix in extensions:
                     name = str(file.relative_to(self._folder))
                     by_hand = (
                         f"StackStorm registers none from here. If it is in use, move it into {kind}/ as YAML."
                     )
                     self.report.gap(name, 1, f"{name} is not read", by_hand)
+
+    def _beside(
+        self, kind: str, entries: set[Path], of_folder: tuple[str, ...], below: tuple[str, ...]
+    ) -> list[Path]:
+        """Return the files and folders beside the definitions of a kind that no definition names. Other lines name the
+        files with the extensions `of_folder`, and below a folder those with the extensions `below`."""
+        paths: list[Path] = []
+        for path in sorted((self._folder / kind).glob("*")):
+            if path.suffix in of_folder or path.name in ("__init__.py", "__pycache__"):
+                continue
+            if kind != "actions" and _NOTHING_TO_RUN.fullmatch(path.name):
+                continue
+            files = [file for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
+            unnamed = [file for file in files if file not in entries and file.suffix not in below]
+            if unnamed:
+                paths += unnamed if entries & set(files) else [path]
+        return paths
 
     # -- triggers and sensors -------------------------------------------------------------------------------------
 
@@ -358,6 +382,9 @@ class StackStormPack:
         trigger: dict[str, Any] = {}
         if description := node.text("description"):
             trigger["description"] = description
+        if (notes := node.get("payload_info")) is not None:
+            notes.drop()
+            self._ignored(file, node.line_of("payload_info"), f"payload_info of trigger {name}")
         schema = node.get("payload_schema")
         if schema is not None:
             value = schema.peek()
@@ -376,6 +403,7 @@ class StackStormPack:
         named = node.text("class_name") or Path(file).stem
         self.report.found["sensors"] += 1
         entry, interval = node.text("entry_point"), node.get("poll_interval")
+        self._polled.add(self._folder / "sensors" / entry)
         every = interval.value() if interval is not None else None
         for key in ("name", "description", *IDENTITY):
             if (child := node.get(key)) is not None and child.peek() is not False:
@@ -398,6 +426,14 @@ class StackStormPack:
                         f"poll_{name}", _poll_stub(f"poll_{name}", f"{named} of {entry}")
                     )
                     self.project.triggers[name]["poll"] = {"every": every, **function}
+                    self._tell_apart(
+                        "calls of polls",
+                        file,
+                        node.line_of("poll_interval"),
+                        f"the calls of poll_{name}",
+                        "StackStorm bounds no call of a sensor, and waits `poll_interval` after it ends. In Penstock a call "
+                        "ends after 300 s, and `every` counts from its begin: write `timeout` of `poll` for longer calls.",
+                    )
         self._leftovers(file, node, "sensor", named)
         advice = (
             f"Write the function poll_..._ of {self.project.module}.py: return the payloads of new events."
@@ -673,9 +709,14 @@ class StackStormPack:
         default = about.get("default")
         is_limit = isinstance(default, int | float) and not isinstance(default, bool) and default > 0
         limit = default if is_limit and default is not None else otherwise
+        unless = (
+            ", unless a task of the pack computes it"
+            if runner_of(_peek(node, "runner_type")) in SHELLS
+            else ""
+        )
         advice = (
             f"In StackStorm a caller sets this limit. In Penstock it is `timeout: {limit}` of the action, and a call with the "
-            "parameter is refused: write `timeout` of the task that runs it, or of the action."
+            f"parameter is refused{unless}: write `timeout` of the task that runs it, or of the action."
         )
         if about.get("required") is True:
             advice += " StackStorm requires it of each caller."
@@ -1005,7 +1046,7 @@ class StackStormPack:
                     )
                     ours = f"{self.project.name}.{self._action_name(name)}"
                     is_workflow = runner in _WORKFLOWS and _may_start(self._sources[name][1])
-                    return KnownAction(ours, is_workflow, shape, runner)
+                    return KnownAction(ours, is_workflow, shape, runner, self._limit_of(ours, runner))
         runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
         name = self._foreign.get(ref, "")
         if not name:
@@ -1039,7 +1080,12 @@ class StackStormPack:
                 if pack == "core" and runner:  # a process, since the runner ends it
                     self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
-                if pack == self._theirs:
+                if not theirs:
+                    subject, advice = (
+                        f"the action {ref}, a reference without a pack",
+                        f"StackStorm finds no action of it: write the pack before it, as in `PACK.{ref}`, and import again.",
+                    )
+                elif pack == self._theirs:
                     subject, advice = (
                         f"the action {ref}, which no file of the pack defines",
                         f"Correct the name, or w{write}",
@@ -1050,9 +1096,14 @@ class StackStormPack:
                         OF_CORE.get(theirs, f"W{write}"),
                     )
                 self._tell_apart("actions of other packs", file, line, subject, advice)
-        return KnownAction(
-            f"{self.project.name}.{name}", runner="local-shell-cmd" if ref in BUILT_IN else runner
-        )
+        runner = "local-shell-cmd" if ref in BUILT_IN else runner
+        ours = f"{self.project.name}.{name}"
+        return KnownAction(ours, runner=runner, limit=self._limit_of(ours, runner))
+
+    def _limit_of(self, ref: str, runner: str) -> float | None:
+        """Return the seconds after which a runner ends an action if a call gives no time limit, or null."""
+        default = self._schemas.get(ref, {}).get("timeout", {}).get("default")
+        return default if is_limit(default) else RUNNER_TIMEOUTS.get(runner)
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
@@ -1069,6 +1120,15 @@ class StackStormPack:
         kind = node.get("type")
         if kind is not None and kind.peek() in _STANDARD_TYPES:
             kind.drop()
+        elif kind is not None and kind.peek() not in _EMPTY and _ref_of(kind) != "backstop":
+            self.report.gap(
+                file,
+                kind.line,
+                f"type of rule {name}: {kind.value()}",
+                "StackStorm knows the types `standard` and `backstop`, each as a mapping with `ref`: correct it, and import "
+                "again.",
+            )
+            rule["enabled"] = False
         if (context := node.get("context")) is not None and context.value():
             self._tell_apart(
                 "contexts of rules",
@@ -1099,7 +1159,7 @@ class StackStormPack:
         root = "" if timer else "trigger.body" if theirs == "core.st2.webhook" else "trigger"
         rule["action"] = target_action.ref
         if timer:
-            times = self._times(file, theirs, trigger)
+            times = self._times(file, name, theirs, trigger)
             if times is None:
                 return
             rule |= times
@@ -1136,7 +1196,7 @@ class StackStormPack:
         section[name] = rule
         self._given.append((target_action.ref, rule.get("params")))
 
-    def _times(self, file: str, kind: str, trigger: Node) -> dict[str, Any] | None:
+    def _times(self, file: str, name: str, kind: str, trigger: Node) -> dict[str, Any] | None:
         parameters = trigger.get("parameters")
         supplied = parameters.value() if parameters is not None else {}
         try:
@@ -1146,7 +1206,25 @@ class StackStormPack:
             return None
         if "every" not in times and "timezone" not in times and self._timezone != "UTC":
             times["timezone"] = self._timezone
-        return times
+        if apscheduler_times.is_over(times):
+            self.report.gap(
+                file,
+                trigger.line,
+                f"the timer of rule {name}, whose date {times['at']} is past",
+                "StackStorm starts no such timer, and Penstock refuses it: leave it out, or write a schedule with a future "
+                "instant.",
+            )
+            return None
+        if "every" in times:
+            self._tell_apart(
+                "intervals of timers",
+                file,
+                trigger.line,
+                f"the first fire of the timer of rule {name}",
+                "StackStorm counts the interval from the start of its timers, and again after each restart. In Penstock it "
+                "counts from 1970-01-01T00:00Z: write `starts_at` for another first fire.",
+            )
+        return times | {"missed": _LOST_IF_MISSED}
 
     def _event(self, kind: str, file: str, trigger: Node) -> str:
         pack, _, theirs = kind.partition(".")
@@ -1363,6 +1441,10 @@ def _poll_stub(name: str, was: str) -> str:
 def _peek(node: Node, key: str) -> Any:
     child = node.get(key)
     return None if child is None else child.peek()
+
+
+def _ref_of(node: Node) -> Any:
+    return _peek(node, "ref") if node.is_mapping else None
 
 
 def _may_start(node: Node) -> bool:

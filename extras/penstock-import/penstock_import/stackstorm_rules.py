@@ -165,9 +165,10 @@ class _RuleNames:
 
     takes_several_lines = True
 
-    def __init__(self, root: str, surroundings: Surroundings) -> None:
+    def __init__(self, root: str, surroundings: Surroundings, *, is_rendered: bool = True) -> None:
         self._below, self._surroundings = root.split(".")[1:], surroundings
         self._has_payload = bool(root)
+        self.drops_comments = is_rendered
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return the expression for a name, and the number of steps that it covers. Raises NotMapped for a part without
@@ -195,11 +196,12 @@ def parameters(
     NotMapped for a part without an equivalent in Penstock."""
     if isinstance(value, str) and "<%" in value:
         raise NotMapped("YAQL, which a rule of StackStorm takes as plain text")
-    if isinstance(value, str) and ("{{" in value or "{%" in value):
-        value = rendered_breaks(value)  # StackStorm renders no other text
+    is_rendered = "{{" in str(value) or "{%" in str(value)  # StackStorm renders no other value
+    if isinstance(value, str) and is_rendered:
+        value = rendered_breaks(value)
     if isinstance(value, str) and "{%" in value:
         return block_text(value, _RuleNames(root, NOWHERE), kind)
-    names = _RuleNames(root, surroundings)
+    names = _RuleNames(root, surroundings, is_rendered=is_rendered)
     if isinstance(value, dict | list):
         return texts_within(value, names, keeps_bare_names=True)
     mapped = template(value, names)
