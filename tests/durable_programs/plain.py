@@ -93,6 +93,8 @@ class Plain:
         """The attempt before, which has failed."""
         self._asked: dict[str, float] = {}
         """The instant at which each step was asked for."""
+        self._waits: dict[str, tuple[float, float]] = {}
+        """When each sleep, deadline, child and question was asked for, and when it began."""
         self.cut: set[tuple[str, int]] = set()
         """The calls of steps, and the waits, that were cancelled or never began because of that."""
         self._dropped: dict[tuple[str, int], float] = {}
@@ -205,6 +207,36 @@ class Plain:
                 begin = failed + PAUSE
         return self.world.absences.begins_at(begin)
 
+    def _begin_of(self, wait: str) -> float:
+        """Return when a wait begins that is asked for now. A wait that an attempt before asked for at the same instant has begun
+        then. One that it asked for at another instant, after a failure that is forgotten, is set aside. Such a wait and a new
+        one begin with this attempt, although the play replays the instant before."""
+        asked, begin = time.monotonic(), self._begin()
+        attempt = self._before
+        while attempt is not None and wait not in attempt._waits:
+            attempt = attempt._before
+        before, began = (NEVER, begin) if attempt is None else attempt._waits[wait]
+        if abs(asked - before) <= SOON / 2:
+            begin = max(begin, began)
+        elif attempt is None or before >= attempt.caused_at:
+            begin = max(begin, self.real_time())
+        self._waits[wait] = asked, begin
+        return begin
+
+    def time_at(self, place: str) -> datetime:
+        """Return the time that this place was told. It is recorded, and follows the same rule as the begin of a wait."""
+        now = self.world.times[place]
+        attempt = self._before
+        while attempt is not None and place not in attempt.world.times:
+            attempt = attempt._before
+        if attempt is not None:
+            before = attempt.world.times[place]
+            was_earlier = (before - BEGIN).total_seconds() < attempt.caused_at - NEAR
+            if was_earlier or abs(now - before) < timedelta(seconds=NEAR):
+                return attempt.time_at(place)
+        begins = self.failures[self._number - 1] + PAUSE if self._number else 0.0
+        return max(now, BEGIN + timedelta(seconds=begins))
+
     def _seen_at(self, instant: float) -> float:
         """Return when a call is told this instant that it waits for. A call that was cancelled before an attempt failed is told
         with the next attempt what was over by then."""
@@ -240,7 +272,7 @@ class Plain:
         self.cut |= {call for call, instant in self._dropped.items() if instant <= asked + SOON / 2}
 
     async def sleep(self, seconds: float) -> None:
-        await self._sleep_since(self._begin(), seconds)
+        await self._sleep_since(self._begin_of(f"sleep {seconds}"), seconds)
 
     async def _sleep_since(self, begin: float, seconds: float) -> None:
         self._cut_dropped()
@@ -443,6 +475,8 @@ class Plain:
     async def _start(self, place: str) -> None:
         """Wait until a child begins. Of children that are started at once, one may end before another begins: a crash between
         the two starts, and the function that fails of the first, and the other never begins."""
+        if (left := self._begin_of(place) - time.monotonic()) > 0:
+            await asyncio.sleep(left)
         await self._turn()
         await asyncio.sleep(self.world.late_starts + self.world.delay(f"start of {place}"))
 
@@ -536,7 +570,8 @@ class Plain:
         instant = NEVER
         if timeout is not None:
             self._cut_dropped()
-            instant = deadline = self._begin() + timeout
+            begin = self._begin_of(f"{name} {timeout}") if timeout else self._begin()
+            instant = deadline = begin + timeout
             self._deadlines += 1  # what does not come is told in a turn of its own, too
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
             deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
@@ -616,7 +651,7 @@ class Plain:
     async def timeout(self, seconds: float) -> Any:
         """Limit a block. One that catches the cancellation and goes on to its end is not late."""
         self._cut_dropped()
-        instant = self._begin() + seconds
+        instant = self._begin_of(f"timeout {seconds}") + seconds
         told = self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
         deadline = asyncio.timeout_at(max(told, self._seen_at(instant)))
         try:

@@ -213,6 +213,7 @@ def play(
         started |= plain.world.children  # a child that an attempt before has started stays
         if error is None:
             plain.world.children = started
+            plain.world.times = {place: plain.time_at(place) for place in plain.world.times}
             return Play(outcome, plain.world, plain.state, loose, len(failures))
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
         for place in causes:
