@@ -46,6 +46,14 @@ Cuts = dict[tuple[str, int], tuple[int, float, int]]
 call."""
 
 
+class Unbegun(NamedTuple):
+    """The calls that a crash cut off before they began: those that are asked for right before it, and that the run never made.
+    The next attempt is told the end of the run first."""
+
+    crashed: float
+    made: frozenset[tuple[str, int]]
+
+
 class First(NamedTuple):
     name: str
     value: Any
@@ -66,6 +74,7 @@ class Plain:
         *,
         came: bool = False,
         lost_failures: Mapping[int, float] | None = None,
+        unbegun: Unbegun | None = None,
     ) -> None:
         self.program = program
         self.requested = requested
@@ -75,6 +84,7 @@ class Plain:
         self.lost_failures = lost_failures or {}
         """When a crash lost the failure of an attempt that was to be tried again, by how many attempts had failed before. The
         function fails again at this instant."""
+        self._unbegun = unbegun
         self.at_failure: tuple[float, set[str], set[str], set[tuple[str, int]]] | None = None
         """What was known when the function failed that may be tried again."""
         self._calling: Counter[str] = Counter()
@@ -329,6 +339,11 @@ class Plain:
         await asyncio.sleep(max(begin - time.monotonic(), 0))
         self._told_if_cancelled.pop(place, None)
 
+    def _never_begins(self, call: tuple[str, int]) -> bool:
+        """Return whether a crash cuts off the call that is asked for now."""
+        lost = self._unbegun
+        return lost is not None and abs(lost.crashed - time.monotonic()) < NEAR and call not in lost.made
+
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         try:
             return await self._step(name, function, *args, retry=retry)
@@ -432,6 +447,8 @@ class Plain:
                 if (hold := self.holds.get((place, self._ended[place]))) is not None:
                     await self._until_held(place, hold)
                 await self._next_attempt()
+                if self._never_begins((place, self._ended[place])):
+                    await asyncio.sleep(NEVER)
                 await self._turn()
                 self._begun.add(place)
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
