@@ -10,9 +10,9 @@ from itertools import product
 from hypothesis import reject
 
 from tests.durable_programs.absences import NEAR, Absences
-from tests.durable_programs.end_requests import EndPoint, EndRequest, RequestedEnd
+from tests.durable_programs.end_requests import EndPoint, EndRequest, LostEnd, RequestedEnd
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
-from tests.durable_programs.plain import GRACE, NEVER, Cuts
+from tests.durable_programs.plain import GRACE, NEVER, Cuts, Unbegun
 from tests.durable_programs.plain_play import Play, play
 from tests.durable_programs.statements import Program
 from tests.durable_programs.world import LOOK, Call, World
@@ -201,28 +201,37 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     if absences[0].spans:
         absences.append(absences[0].begun_earlier(SETTLED))
     end = played.run.end
-    holds = [begun_again(played.world)]
+    holds: list[tuple[Cuts, Unbegun | None]] = [(begun_again(played.world), None)]
+    lost = None
     if end is not None and played.run.crashed_at:
-        holds.append(begun_again(played.world, lost=True))
+        holds.append((begun_again(played.world, lost=True), None))
+        lost = played.run.lost_end
+        if lost is not None and lost.crashed < end.instant - NEAR:
+            lost = None
+        if lost is not None:
+            unbegun = Unbegun(lost.crashed, frozenset(calls_made(played.world)))
+            holds += [(begins, unbegun) for begins, _ in holds]
     hearings = heard(program, played.world, end)
     cancelled = sum(call.cancelled for call in played.world.calls)
     orders = range(ORDERS if cancelled < MANY_CANCELLED else ORDERS_OF_MANY)
     tries: list[tuple[Sequence[int], bool]] = [(orders, False)]
-    if absences[0].spans or (end is not None and end.at_turn):  # most likely another turn explains it
+    # Most likely another turn explains it.
+    if absences[0].spans or lost is not None or (end is not None and end.at_turn):
         tries = [((), False), ((), True), (orders, False), (ORDERS_AT_TURNS, True)]
     for seeds, at_turns in tries:
-        for spans, begins, hearing in product(absences, holds, hearings):
+        for spans, (begins, never), hearing in product(absences, holds, hearings):
             known = partial(
                 play,
                 program,
                 absences=spans,
                 holds=begins,
+                unbegun=never,
                 heard=hearing,
                 lingered=lingering(played.world),
                 lost_failures=played.run.lost_failures,
             )
             for as_played in _orders(known, taken, anew, seeds=seeds):
-                plays = _asked(as_played, end, spans, at_turns=at_turns)
+                plays = _asked(as_played, end, spans, lost, at_turns=at_turns)
                 if any(not differences(played, plain) for plain in plays):
                     return True
     return False
@@ -241,10 +250,15 @@ def _orders(
 
 
 def _asked(
-    as_played: Callable[..., Play], end: RequestedEnd | None, absences: Absences, *, at_turns: bool
+    as_played: Callable[..., Play],
+    end: RequestedEnd | None,
+    absences: Absences,
+    lost: LostEnd | None,
+    *,
+    at_turns: bool,
 ) -> Iterator[Play]:
     """Yield the play that is asked to end at the instant of the run, and is absent as the run was; `at_turns`: before and after
-    each of the turns near these instants."""
+    each of the turns near these instants, and near the last commit before a crash that `lost` what was told."""
     if not at_turns:
         yield as_played(requested=end)
         return
@@ -255,6 +269,9 @@ def _asked(
     if end is not None and end.at_turn:
         for near in end.between(ticks, absences):
             yield as_played(requested=near)
+    if end is not None and lost is not None:
+        for earlier in end.before_lost(ticks, lost):
+            yield as_played(requested=earlier)
 
 
 def by_itself(played: KitPlay) -> list[str]:
@@ -390,6 +407,14 @@ def heard(program: Program, world: World, end: RequestedEnd | None = None) -> li
         if end is not None and value not in world.heard and instant < end.instant
     }
     return hearings + ([hearing | unread for hearing in hearings] if unread else [])
+
+
+def calls_made(world: World) -> Iterator[tuple[str, int]]:
+    """Yield the calls, the nth of their step, that were made."""
+    ended_calls: Counter[str] = Counter()
+    for call in world.calls:
+        yield call.place, ended_calls[call.place]
+        ended_calls[call.place] += call.recorded
 
 
 def begun_again(world: World, *, lost: bool = False) -> Cuts:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tests.durable_programs.absences import MOMENT, NEAR, Absences, turns_near
 from tests.durable_programs.statements import DAY
@@ -83,6 +83,14 @@ class EndPoint:
         return EndRequest(instant, again=self.again, ends_as=self.ends_as)
 
 
+class LostEnd(NamedTuple):
+    """A crash that lost which results were told to a run before its requested end. The next attempt is told the end first."""
+
+    since: float
+    """When the last commit was before the crash: what was told after it is lost."""
+    crashed: float
+
+
 @dataclass(frozen=True)
 class RequestedEnd:
     """The end that a run was asked for: at this instant, and without grace so many seconds later."""
@@ -96,7 +104,7 @@ class RequestedEnd:
     """An attempt that fails in the same turn fails after the request."""
     told: float | None = None
     """The instant at which the request is told, where a plain play does earlier than the run what was over before a late attempt
-    began. None: the request is told like all else that comes at its instant."""
+    began, or what a crash lost. None: the request is told like all else that comes at its instant."""
 
     def later(self) -> RequestedEnd:
         """Return the same end after all that happens at its instant."""
@@ -114,3 +122,9 @@ class RequestedEnd:
                 for told in turns_near(ticks, end - MOMENT, end):
                     yield replace(self, told=told)
                     yield replace(self, told=told, before_failure=True)
+
+    def before_lost(self, ticks: Sequence[float], lost: LostEnd) -> Iterator[RequestedEnd]:
+        """Yield the same end, told after each of the turns of a plain play that are near the last commit before a crash."""
+        for told in turns_near(ticks, lost.since - NEAR, lost.since + NEAR):
+            yield replace(self, told=told)
+            yield replace(self, told=told, before_failure=True)

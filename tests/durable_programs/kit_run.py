@@ -20,6 +20,7 @@ from penstock import DurableContext, action
 from penstock.engine.durable import waiting
 from penstock.engine.durable.records import (
     COMPLETED,
+    END,
     FAILED,
     RUN,
     SIGNAL,
@@ -34,7 +35,7 @@ from penstock.language.definitions.action import Action
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Commit, Memory
-from tests.durable_programs.end_requests import EndRequest, Moments, RequestedEnd, Status
+from tests.durable_programs.end_requests import EndRequest, LostEnd, Moments, RequestedEnd, Status
 from tests.durable_programs.interpreter import CHILD, Interpreter
 from tests.durable_programs.plain import BEGIN, GRACE, PAUSE, SOON, arrivals
 from tests.durable_programs.plain_play import Play
@@ -235,6 +236,11 @@ class CrashedRun(DurableRun):
         """When each attempt failed that was tried again, and when the next one began."""
         self.lost_failures: dict[int, float] = {}
         """When a crash lost the failure of an attempt, by how many attempts had failed before."""
+        self.lost_end: LostEnd | None = None
+        """The last crash before it was recorded that the run was told the requested end."""
+        self._is_end_recorded = False
+        self._recorded_at = 0.0
+        """When the last commit was that no crash lost."""
         self._task: asyncio.Task[Outcome | None] | None = None
         self.crashes = set(crashes)
         self.late = late
@@ -253,6 +259,8 @@ class CrashedRun(DurableRun):
         if 2 * place in self.crashes:
             self._crash(f"before {_text(records)}")
         write()
+        self._recorded_at = time.monotonic()
+        self._is_end_recorded = self._is_end_recorded or any(record.kind == END for record in records)
         for record in records:
             self._note(record)
         if self.request is not None and self.request.commit == place:
@@ -340,6 +348,8 @@ class CrashedRun(DurableRun):
         self.crashed_at.append(where)
         if self.memory.failed_at is not None:
             self.lost_failures[self.memory.failures] = time.monotonic()
+        if not self._is_end_recorded:
+            self.lost_end = LostEnd(self._recorded_at, time.monotonic())
         self.world.crash()
         super()._crash(where)
 

@@ -46,6 +46,14 @@ Cuts = dict[tuple[str, int], tuple[int, float, int]]
 call."""
 
 
+class Unbegun(NamedTuple):
+    """The calls that a crash cut off before they began: those that are asked for right before it, and that the run never made.
+    The next attempt is told the end of the run first."""
+
+    crashed: float
+    made: frozenset[tuple[str, int]]
+
+
 class First(NamedTuple):
     name: str
     value: Any
@@ -66,6 +74,7 @@ class Plain:
         *,
         came: bool = False,
         lost_failures: Mapping[int, float] | None = None,
+        unbegun: Unbegun | None = None,
     ) -> None:
         self.program = program
         self.requested = requested
@@ -75,6 +84,7 @@ class Plain:
         self.lost_failures = lost_failures or {}
         """When a crash lost the failure of an attempt that was to be tried again, by how many attempts had failed before. The
         function fails again at this instant."""
+        self._unbegun = unbegun
         self.at_failure: tuple[float, set[str], set[str], set[tuple[str, int]]] | None = None
         """What was known when the function failed that may be tried again."""
         self._calling: Counter[str] = Counter()
@@ -93,6 +103,8 @@ class Plain:
         """The attempt before, which has failed."""
         self._asked: dict[str, float] = {}
         """The instant at which each step was asked for."""
+        self._waits: dict[str, tuple[float, float]] = {}
+        """When each sleep, deadline, child and question was asked for, and when it began."""
         self.cut: set[tuple[str, int]] = set()
         """The calls of steps, and the waits, that were cancelled or never began because of that."""
         self._dropped: dict[tuple[str, int], float] = {}
@@ -205,6 +217,36 @@ class Plain:
                 begin = failed + PAUSE
         return self.world.absences.begins_at(begin)
 
+    def _begin_of(self, wait: str) -> float:
+        """Return when a wait begins that is asked for now. A wait that an attempt before asked for at the same instant has begun
+        then. One that it asked for at another instant, after a failure that is forgotten, is set aside. Such a wait and a new
+        one begin with this attempt, although the play replays the instant before."""
+        asked, begin = time.monotonic(), self._begin()
+        attempt = self._before
+        while attempt is not None and wait not in attempt._waits:
+            attempt = attempt._before
+        before, began = (NEVER, begin) if attempt is None else attempt._waits[wait]
+        if abs(asked - before) <= SOON / 2:
+            begin = max(begin, began)
+        elif attempt is None or before >= attempt.caused_at:
+            begin = max(begin, self.real_time())
+        self._waits[wait] = asked, begin
+        return begin
+
+    def time_at(self, place: str) -> datetime:
+        """Return the time that this place was told. It is recorded, and follows the same rule as the begin of a wait."""
+        now = self.world.times[place]
+        attempt = self._before
+        while attempt is not None and place not in attempt.world.times:
+            attempt = attempt._before
+        if attempt is not None:
+            before = attempt.world.times[place]
+            was_earlier = (before - BEGIN).total_seconds() < attempt.caused_at - NEAR
+            if was_earlier or abs(now - before) < timedelta(seconds=NEAR):
+                return attempt.time_at(place)
+        begins = self.failures[self._number - 1] + PAUSE if self._number else 0.0
+        return max(now, BEGIN + timedelta(seconds=begins))
+
     def _seen_at(self, instant: float) -> float:
         """Return when a call is told this instant that it waits for. A call that was cancelled before an attempt failed is told
         with the next attempt what was over by then."""
@@ -240,7 +282,7 @@ class Plain:
         self.cut |= {call for call, instant in self._dropped.items() if instant <= asked + SOON / 2}
 
     async def sleep(self, seconds: float) -> None:
-        await self._sleep_since(self._begin(), seconds)
+        await self._sleep_since(self._begin_of(f"sleep {seconds}"), seconds)
 
     async def _sleep_since(self, begin: float, seconds: float) -> None:
         self._cut_dropped()
@@ -296,6 +338,11 @@ class Plain:
             self._told_if_cancelled[place] = begin + TOLD
         await asyncio.sleep(max(begin - time.monotonic(), 0))
         self._told_if_cancelled.pop(place, None)
+
+    def _never_begins(self, call: tuple[str, int]) -> bool:
+        """Return whether a crash cuts off the call that is asked for now."""
+        lost = self._unbegun
+        return lost is not None and abs(lost.crashed - time.monotonic()) < NEAR and call not in lost.made
 
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         try:
@@ -400,6 +447,8 @@ class Plain:
                 if (hold := self.holds.get((place, self._ended[place]))) is not None:
                     await self._until_held(place, hold)
                 await self._next_attempt()
+                if self._never_begins((place, self._ended[place])):
+                    await asyncio.sleep(NEVER)
                 await self._turn()
                 self._begun.add(place)
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
@@ -443,6 +492,8 @@ class Plain:
     async def _start(self, place: str) -> None:
         """Wait until a child begins. Of children that are started at once, one may end before another begins: a crash between
         the two starts, and the function that fails of the first, and the other never begins."""
+        if (left := self._begin_of(place) - time.monotonic()) > 0:
+            await asyncio.sleep(left)
         await self._turn()
         await asyncio.sleep(self.world.late_starts + self.world.delay(f"start of {place}"))
 
@@ -536,7 +587,8 @@ class Plain:
         instant = NEVER
         if timeout is not None:
             self._cut_dropped()
-            instant = deadline = self._begin() + timeout
+            begin = self._begin_of(f"{name} {timeout}") if timeout else self._begin()
+            instant = deadline = begin + timeout
             self._deadlines += 1  # what does not come is told in a turn of its own, too
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
             deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
@@ -616,7 +668,7 @@ class Plain:
     async def timeout(self, seconds: float) -> Any:
         """Limit a block. One that catches the cancellation and goes on to its end is not late."""
         self._cut_dropped()
-        instant = self._begin() + seconds
+        instant = self._begin_of(f"timeout {seconds}") + seconds
         told = self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
         deadline = asyncio.timeout_at(max(told, self._seen_at(instant)))
         try:

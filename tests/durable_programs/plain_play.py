@@ -16,7 +16,7 @@ from penstock.errors import StepFailed
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import RequestedEnd
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import GRACE, PAUSE, SOON, Cuts, Holds, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import GRACE, PAUSE, SOON, Cuts, Holds, Plain, Rounds, Unbegun, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -157,14 +157,15 @@ def play(
     absences: Absences | None = None,
     holds: Cuts | None = None,
     lost_failures: Mapping[int, float] | None = None,
+    unbegun: Unbegun | None = None,
     heard: Mapping[str, float] | None = None,
     requested: RequestedEnd | None = None,
     ticks: list[float] | None = None,
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is.
-    `absences`, the `holds` of calls that a crash cut off, the `lost_failures` of attempts, when signals were `heard`, how long
-    cancelled calls `lingered`, and the `requested` end are those of the run that it is compared with. The instants at which
-    something happens are added to `ticks`."""
+    `absences`, the `holds` of calls that a crash cut off, the calls that a crash left `unbegun`, the `lost_failures` of attempts,
+    when signals were `heard`, how long cancelled calls `lingered`, and the `requested` end are those of the run that it is
+    compared with. The instants at which something happens are added to `ticks`."""
     came = requested is not None
     if requested is None and program.cancelled is not None:
         requested = RequestedEnd(span("cancel", program.cancelled))
@@ -193,7 +194,16 @@ def play(
             heard=dict(heard or {}),
         )
         plain = Plain(
-            program, world, rounds, held, failures, before, requested, came=came, lost_failures=lost_failures
+            program,
+            world,
+            rounds,
+            held,
+            failures,
+            before,
+            requested,
+            came=came,
+            lost_failures=lost_failures,
+            unbegun=unbegun,
         )
         before = plain
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
@@ -213,6 +223,7 @@ def play(
         started |= plain.world.children  # a child that an attempt before has started stays
         if error is None:
             plain.world.children = started
+            plain.world.times = {place: plain.time_at(place) for place in plain.world.times}
             return Play(outcome, plain.world, plain.state, loose, len(failures))
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
         for place in causes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -352,6 +353,40 @@ def test_wait_that_a_failure_cancelled_begins_again_after_a_suspension(waits: s.
     played = check(program)
     [(_, begins)] = played.run.pauses
     assert played.world.calls[-1].began - begins > 2 * s.DAY
+
+
+_WAITS = {
+    "sleep": s.Sleep(4),
+    "deadline": s.Signal(timeout=4),
+    "child": s.Child(days=4),
+    "question": s.Wait(ask=True, comes=4, timeout=8),
+    "limit": s.Timeout(4, s.Signal(timeout=None)),
+    "time": s.Value("now"),
+}
+
+
+@pytest.mark.parametrize("name", _WAITS)
+def test_wait_that_is_set_aside_begins_with_the_next_attempt(name: str) -> None:
+    """The failure of a step lets a branch go on, which waits for days. The function fails later. In the replay of the next
+    attempt a child lets this branch go on, so its wait is set aside. It begins again when that attempt has begun."""
+    waits = s.Block((_WAITS[name], s.Step("b")))
+    branches = s.Branches("semaphore", (s.Step(fails=1), s.Child(days=2), waits))
+    program = Program(s.Block((s.Start(0, branches), s.Sleep(3), s.Await(0))), attempts=2)
+    played = check(program)
+    [(_, begins)] = played.run.pauses
+    assert played.world.calls[-1].place == "0.0~|2.1"
+    assert played.world.calls[-1].began - begins >= (0 if name == "time" else 4 * s.DAY)
+
+
+def test_clean_up_that_is_set_aside_sleeps_again_in_each_attempt() -> None:
+    """Three steps fail, and each attempt ends with the failure of another one. The race then cancels the wait for a signal, whose
+    branch cleans up with a sleep of a day. Each attempt sleeps this day, so the wait never reaches its deadline."""
+    hears = s.Try("stay", s.Signal("go"), s.Sleep(1))
+    race = s.First(((1, hears), (1, s.Workers(3, 3, s.Step(fails=s.ALWAYS)))))
+    played = check(Program(s.Block((s.Undo(), race)), attempts=4))
+    assert played.outcome[0] == "failed"
+    failed = [instant for instant, _ in played.run.pauses]
+    assert [after - before > s.DAY for before, after in pairwise(failed)] == [True, True]
 
 
 def test_time_limit_of_a_block_that_has_caught_the_failure_of_a_group() -> None:

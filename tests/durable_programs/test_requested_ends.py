@@ -442,3 +442,28 @@ def test_call_at_the_failure_does_not_begin_after_the_request(name: str) -> None
     played = check(program, request=EndRequest(round((failed + begins) / 2, 6)))
     assert [call.place for call in played.world.undone] == ["0.0"]
     assert not played.world.children
+
+
+def test_end_is_told_before_children_whose_ends_a_crash_lost() -> None:
+    """The ends of three children are told while a step runs, and are not recorded. The end is requested then, and a crash loses
+    the next commit. The next attempt is told the end first."""
+    child = s.Block((s.Child(), s.Undo()))
+    program = Program(s.Block((s.Undo(), s.Branches("gather", (child, child, child, s.Step(yields=3))))))
+    plays = Plays(program)
+    request = EndRequest(round(plays.check().world.calls[0].began + 0.1, 6))
+    plain = ["0.1|2.1", "0.1|1.1", "0.1|0.1", "0.0"]
+    for commit in range(4):
+        played = plays.check((2 * commit,), request=request)
+        undone = [call.place for call in played.world.undone]
+        assert undone == (["0.0"] if commit == 3 else plain)
+
+
+def test_step_that_a_crash_cuts_off_before_its_call_never_begins() -> None:
+    """A child and two steps begin in one turn. A crash comes after the child is recorded, and before the steps are called. The
+    next attempt is told the end first."""
+    steps = s.Branches("gather", (s.Try("stay", s.Step(), s.Step()), s.Value("uuid")))
+    program = Program(s.Branches("gather", (steps, s.Child(fails=True))))
+    for turns in (0, 5, 10):
+        played = check(program, (3,), request=EndRequest(commit=0, turns=turns))
+        assert not played.world.calls
+        assert played.world.children == {"0|1": 1}
