@@ -114,6 +114,13 @@ def test_call_on_a_list_of_another_name_has_no_line(tmp_path: Path) -> None:
     assert lines_of(tmp_path, look, "", f"{APP}{TASKS}") == []
 
 
+def test_names_that_hold_each_other_are_followed_once(tmp_path: Path) -> None:
+    names = [f"n{number}" for number in range(60)]
+    values = "".join(f"{name} = [{', '.join(names)}]\n" for name in names)
+    look = f"import redis\nclient = redis.from_url('redis://elsewhere')\n{values}client.llen(n0)\n"
+    assert lines_of(tmp_path, look, "", f"{APP}{TASKS}") == []
+
+
 def test_default_broker_is_known(tmp_path: Path) -> None:
     look = "import pika\npika.BlockingConnection(pika.ConnectionParameters('localhost'))\n"
     lines = lines_of(tmp_path, look, "", f"{APP}{TASKS}")

@@ -77,6 +77,7 @@ _READ_QUEUE = (
     "In Penstock the messages are not in lists of that server: ask `penstock queues` or the client, and remove the "
     "call."
 )
+_MAX_STEPS = 8
 _Binding = tuple[str, str, ast.expr]
 """The file, the key of a name, and a value that a statement gives the name."""
 
@@ -130,7 +131,7 @@ def _use_of_queue(
 
 def _texts_of(file: str, node: ast.Call, texts: _Texts) -> set[str]:
     values = [*node.args, *(word.value for word in node.keywords)]
-    return {text for value in values for text in texts.of(file, value, frozenset())}
+    return {text for value in values for text in texts.of(file, value)}
 
 
 def _gives(node: ast.AST) -> bool:
@@ -194,18 +195,26 @@ class _Texts:
                     if name in names and not isinstance(value, ast.Starred):
                         self._own.setdefault((holder, name), []).append((file, value))
 
-    def of(self, file: str, node: ast.AST, around: frozenset[tuple[str, str]]) -> set[str]:
-        """Return the texts that an expression may have, or may have as a part."""
-        if isinstance(node, ast.Constant):
-            return {node.value} if isinstance(node.value, str) else set()
-        if isinstance(node, ast.Name | ast.Attribute):
-            name = node.id if isinstance(node, ast.Name) else node.attr
-            key = (file, name)
-            if key in around or len(around) > 6:
-                return set()
-            values = self._own.get(key) or self._of_any.get(name, [])
-            return {text for holder, value in values for text in self.of(holder, value, around | {key})}
-        return {text for part in _whole_parts(node) for text in self.of(file, part, around)}
+    def of(self, file: str, node: ast.AST) -> set[str]:
+        """Return the texts that an expression may have, or may have as a part. Each name is followed once, and at most
+        _MAX_STEPS values lie between the expression and a text."""
+        texts, followed = set[str](), set[tuple[str, str]]()
+        waiting: list[tuple[str, ast.AST]] = [(file, node)]
+        for _ in range(_MAX_STEPS):
+            values: list[tuple[str, ast.AST]] = []
+            while waiting:
+                holder, part = waiting.pop()
+                if isinstance(part, ast.Constant):
+                    texts |= {part.value} if isinstance(part.value, str) else set()
+                elif isinstance(part, ast.Name | ast.Attribute):
+                    key = (holder, part.id if isinstance(part, ast.Name) else part.attr)
+                    if key not in followed:
+                        followed.add(key)
+                        values += self._own.get(key) or self._of_any.get(key[1], [])
+                else:
+                    waiting += [(holder, inner) for inner in _whole_parts(part)]
+            waiting = values
+        return texts
 
 
 def _whole_parts(node: ast.AST) -> list[ast.AST]:
