@@ -271,7 +271,7 @@ async def test_rules_limits_schedules_and_workers_are_looked_after_over_http(ser
         (("triggers",), "shop.order_placed"),
         (("limit", "list"), "shop.door"),
         (("limit", "set", "shop.door", "3"), "allows 3 at once"),
-        (("limit", "rm", "shop.door"), "as declared again"),
+        (("limit", "rm", "shop.door"), "is in force again"),
         (("schedule", "list"), "shop.nightly"),
         (("schedule", "pause", "shop.nightly", "--for", "1h"), "is paused for 1h"),
         (("schedule", "disable", "shop.nightly"), "is disabled"),
