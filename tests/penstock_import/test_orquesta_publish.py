@@ -87,5 +87,5 @@ def test_part_of_a_definition_within_another_is_named_once(tmp_path: Path) -> No
     source = StackStormPack(tmp_path)
     source.mapped()
     assert [gap.what for gap in source.report.gaps if "payload_info" in gap.what] == [
-        "payload_info of trigger weighed"
+        "payload_info of trigger weighed: StackStorm ignores it"
     ]

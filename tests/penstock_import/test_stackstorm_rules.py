@@ -392,9 +392,8 @@ def test_text_of_a_parameter_has_its_type(text: str, kind: Any, value: Any) -> N
     "value",
     [
         "a {{ trigger.x }} {# note #} b",
-        "a {# note #} b",
-        {"a": ["b {# note #}"]},
-        {"a": {"b {# note #}": 1}},
+        {"a": ["b {# note #}", "{{ trigger.x }}"]},
+        {"a": {"b {# note #}": "{{ trigger.x }}"}},
         "a {{- trigger.x }} b",
         "a {{ trigger.x -}} b",
     ],
@@ -403,6 +402,15 @@ def test_text_that_jinja_shortens_is_not_mapped(value: Any) -> None:
     """StackStorm drops comments, and the spaces beside `{{-`."""
     with pytest.raises(NotMapped, match=r"StackStorm drops|removes the spaces"):
         parameters(value, "object" if isinstance(value, dict) else "string")
+
+
+@pytest.mark.parametrize(
+    "value", ["a {# note #} b", "x=abc; echo ${#x}", {"a": ["b {# note #}"]}, {"a": {"b {# note #}": 1}}]
+)
+def test_comment_of_a_value_without_expressions_stays(value: Any) -> None:
+    """StackStorm renders no value without `{{` and `{%`."""
+    ours = parameters(value, "object" if isinstance(value, dict) else "string")
+    assert compile_template(ours)({"payload": {}}) == value
 
 
 @pytest.mark.parametrize(
