@@ -269,6 +269,8 @@ def test_function_of_a_sourced_script_is_named(tmp_path: Path, word: str) -> Non
         ("a: 1\nrunner = my-runner celery -A depot $ROLE\n", "2"),
         ("first() { true; }\nwatch celery {{ role }}\nwatch celery $X\n", "2, 3"),
         ("pm3 start celery control\n", "1"),
+        ("python -c 'from kombu import Connection; Connection(1).connect()'\n", "1"),
+        ("python manage.py shell <<X\nfrom django_celery_beat.models import PeriodicTask\nX\n", "2"),
     ],
 )
 def test_line_that_may_start_celery_in_another_way_is_named(tmp_path: Path, text: str, numbers: str) -> None:
@@ -295,3 +297,39 @@ def of_celery(folder: Path, text: str) -> list[str]:
     """Import an application with a file `up.conf`, and return what the report says about this file."""
     _, report = of_application(folder, {"tasks.py": APP + TASK, "up.conf": text})
     return [line for line in texts(report) if line.startswith("up.conf")]
+
+
+def test_variable_that_changes_the_end_of_workers_is_named(tmp_path: Path) -> None:
+    lines = of_celery(tmp_path, "w: REMAP_SIGTERM=SIGQUIT celery -A depot worker\n# REMAP_SIGTERM\n")
+    (line,) = [line for line in lines if "REMAP_SIGTERM" in line]
+    assert line.startswith("up.conf:1 the variable REMAP_SIGTERM, by which SIGTERM ends the tasks")
+
+
+@pytest.mark.parametrize(
+    ("code", "subject"),
+    [
+        (
+            "import sentry.integrations.celery\nX = [sentry.integrations.celery.Extra(beat=True)]\n",
+            "sentry.integrations.celery.Extra",
+        ),
+        (
+            "INSTALLED_APPS = ['health', 'health.celery_ping']\n",
+            "health.celery_ping, an application of Django",
+        ),
+        (
+            "THIRD_PARTY_APPS = ('health.contrib.celery',)\n",
+            "health.contrib.celery, an application of Django",
+        ),
+        (
+            "def look(settings):\n    broker_url = str(getattr(settings, 'CELERY_BROKER_URL', ''))\n    return broker_url\n",
+            "getattr(settings, 'CELERY_BROKER_URL', ''), which code reads",
+        ),
+        (
+            "import os\nos.system('\"/srv/bin/celery\" --app=app worker')\n",
+            "the command /srv/bin/celery --app=app worker",
+        ),
+    ],
+)
+def test_further_place_of_celery_in_code_is_named(tmp_path: Path, code: str, subject: str) -> None:
+    _, report = of_application(tmp_path, {"tasks.py": APP + TASK, "more.py": code})
+    assert any(subject in line for line in texts(report) if line.startswith("more.py"))

@@ -131,7 +131,7 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
                 inside |= {id(part) for part in texts}
                 yield from ((part, _word(part).split()) for part in texts)
         elif isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in comments | inside:
-            words = _word(node).split() if isinstance(getattr(node, "value", ""), str) else []
+            words = words_of_code(node)
         else:
             continue
         starts = [number for number, word in enumerate(words) if is_program(word)]
@@ -300,7 +300,7 @@ def words_of_code(node: ast.AST) -> list[str]:
     if isinstance(node, ast.List | ast.Tuple):
         return [_word(part) for part in node.elts]
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-        return _word(node).split()
+        return [word.strip("\"'") for word in _word(node).split()]
     return []
 
 

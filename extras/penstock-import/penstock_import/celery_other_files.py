@@ -71,9 +71,11 @@ _SETTING = re.compile(r"(?m)^\s*(?:\w+\.conf\.)?(CELERY\w+|beat_schedule|task_\w
 _MAY_START = re.compile(
     rf"""(?<![\w.-])celery["',]*\s+["']?(?:--?[A-Za-z]|[$%{{]|(?:{"|".join(sorted(PARTS | OTHER_PARTS))})\b(?![.-]))"""
     r"""|(?i:\b(?:bin|cmd|command|entry_?point|exec\w*|module|program|runtime\w*)["']?\s*[:=]\s*\[?["']?(?:[^\s"',]*/)?)celery\b(?![\w.:/-])"""
+    r"""|\b(?:from|import)\s+(?:billiard|celery|kombu|django_celery_\w+|djcelery)\b"""
 )
 """A pattern for a line that may start Celery in any way."""
 _SOURCED = re.compile(r"^\s*(?:\.|source)\s+[\"']?(?:\S*/)?([\w.-]+)")
+_REMAP = "REMAP_SIGTERM"
 _MAX_NAMED = 20
 """The number of lines that one gap names."""
 
@@ -139,14 +141,14 @@ def script_calls(tree: ast.Module, scripts: Programs) -> Iterator[tuple[ast.AST,
 
 def _unread_lines(text: str, gaps: Collection[tuple[str, int, str, str]]) -> list[int]:
     """Return the numbers of the lines that may start Celery and are in no gap."""
-    if "celery" not in text:
+    if "celery" not in text and "kombu" not in text:
         return []
     named = {line for _, line, _, _ in gaps}
     subjects = " ".join(_words(subject) for _, _, subject, _ in gaps)
     unread = []
     for number, line in enumerate(text.splitlines(), 1):
         match = _MAY_START.search(without_prose(line)) if number not in named and not is_prose(line) else None
-        if match is not None and _words(line[line.find("celery") :]) not in subjects:
+        if match is not None and _words(line[match.start() :]) not in subjects:
             unread.append(number)
     return unread
 
@@ -156,6 +158,10 @@ def _words(text: str) -> str:
 
 
 def _of_file(files: OtherFiles, name: Path, text: str, queues: Queues) -> Iterator[tuple[str, int, str, str]]:
+    for number, line in enumerate(text.splitlines(), 1) if _REMAP in text else ():
+        if _REMAP in line and not is_prose(line):
+            yield (str(name), number, f"the variable {_REMAP}, by which SIGTERM ends the tasks of a worker at once",
+                   "Penstock's worker hands back what it runs when its time to stop is over: see docs/workers.md.")  # fmt: skip
     scripts, entry_point = files.scripts, files.entry_point
     if not may_run_celery(text, scripts) and not entry_point:
         return

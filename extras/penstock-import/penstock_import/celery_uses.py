@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -168,7 +169,8 @@ def uses(
     yield from _reads_of_servers(tree)  # its advice says more than that for a member of an application
     tasks_here = set(tasks) | {"self"}
     retries = {id(call) for call in _retries_of_parameters(tree)}
-    modules = {name for name, _ in imported_names(tree)}
+    paths = dict(imported_names(tree))
+    modules = set(paths)
     annotations = {id(part) for part in _annotations(tree)}
     for node, parent in _outermost(tree):
         if id(node) in annotations:
@@ -210,16 +212,22 @@ def uses(
                     f"{ast.unparse(node)} of {path}",
                     _advice(path + ast.unparse(node).removeprefix(root)),
                 )
+            elif root in foreign and _extends_celery(path := _path_of(node, paths)):
+                yield Use(node, f"{ast.unparse(node)} of {path}", _advice(path))
             elif root in apps and isinstance(node, ast.Attribute) and node.attr == "task":
                 yield Use(node, f"a task that {ast.unparse(node)} makes", "Write an action for it.")
             elif root in apps and isinstance(node, ast.Attribute) and node.attr != "conf":
                 yield of_application(node, ast.unparse(node).split(".")[1])
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
+    yield from _installed_applications(tree)
     yield from _settings(tree, apps, is_config, classes)
     yield from _of_tasks(tree, tasks)
 
 
+_AROUND = re.compile(r"(?:\w+\.)+celery\w*(?:\.\w+)*|\w*celery\w*(?:\.\w+)*")
+_BEAT_AND_RESULTS = frozenset({"django_celery_beat", "django_celery_results", "djcelery"})
+"""The applications of Django whose uses are named one by one."""
 SERVER_SETTINGS = frozenset({"BROKER_URL", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"})
 """The settings with the address of a server that holds Celery's messages or results."""
 _OF_CONF = frozenset({"broker_read_url", "broker_url", "broker_write_url", "result_backend"})
@@ -234,7 +242,9 @@ def _reads_of_servers(tree: ast.Module) -> Iterator[Use]:
     """Yield each place where code reads the address of Celery's server, and does not give it Celery again."""
     inside: set[int] = set()
     for node in walk(tree):  # parents come before their children
-        if _gives_server(node):
+        if _is_read_by_name(node):
+            yield Use(node, f"{ast.unparse(node)}, which code reads", READ_SERVER)
+        elif _gives_server(node):
             inside |= {id(part) for part in ast.walk(node)}
         elif id(node) in inside:
             continue
@@ -246,6 +256,26 @@ def _reads_of_servers(tree: ast.Module) -> Iterator[Use]:
             )
             if _last(node) in SERVER_SETTINGS or is_of_conf:
                 yield Use(node, f"{ast.unparse(node)}, which code reads", READ_SERVER)
+
+
+def _is_read_by_name(node: ast.AST) -> bool:
+    """Return whether a call of `getattr` reads the address of Celery's server."""
+    if not isinstance(node, ast.Call) or called(node) != "getattr" or len(node.args) < 2:
+        return False
+    name = node.args[1]
+    return isinstance(name, ast.Constant) and name.value in SERVER_SETTINGS
+
+
+def _installed_applications(tree: ast.Module) -> Iterator[Use]:
+    """Yield each text in `INSTALLED_APPS`, or in a part of it, that names an application of Django for Celery."""
+    for node in walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        is_list = isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None
+        if is_list and any(target is not None and _last(target).endswith("_APPS") for target in targets):
+            for part in ast.walk(node):
+                text = part.value if isinstance(part, ast.Constant) else None
+                if isinstance(text, str) and text not in _BEAT_AND_RESULTS and _AROUND.fullmatch(text):
+                    yield Use(part, f"{text}, an application of Django for Celery", "See what it should do.")
 
 
 def _gives_server(node: ast.AST) -> bool:
@@ -269,6 +299,13 @@ def _annotations(tree: ast.Module) -> Iterator[ast.AST]:
             yield from ast.walk(node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
             yield from ast.walk(node.returns)
+
+
+def _path_of(node: ast.expr, paths: Mapping[str, str]) -> str:
+    """Return the dotted path of a name or a member, as in `a.b.celery.C` after `import a.b.celery`; else an empty text."""
+    text = ast.unparse(node)
+    root, _, member = text.partition(".")
+    return f"{paths.get(root, root)}.{member}" if member and text.replace(".", "").isidentifier() else ""
 
 
 def _extends_celery(path: str) -> bool:
