@@ -90,7 +90,7 @@ async def test_a_refusal_of_the_api_is_shown_in_the_form(page: Page) -> None:
     await page.get_by_label("order").fill("1")
     await page.get_by_label("Tenant").fill("no::tenant")
     await page.get_by_role("button", name="Start").click()
-    await expect(page.locator("form.start .problem")).to_contain_text("body.tenant")
+    await expect(page.locator("form.start .problem")).to_contain_text("Tenant should match")
 
 
 async def test_starts_of_the_form_join_a_burst(page: Page, site: Site) -> None:
