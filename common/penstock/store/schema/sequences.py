@@ -19,7 +19,7 @@ join pg_depend d on d.classid = 'pg_class'::regclass and d.objid = c.oid
     and d.refclassid = 'pg_class'::regclass and d.deptype = 'i'
 join pg_class t on t.oid = d.refobjid
 join pg_attribute a on a.attrelid = t.oid and a.attnum = d.refobjsubid
-where c.relnamespace = current_schema()::regnamespace
+where c.relnamespace = quote_ident(current_schema())::regnamespace
     and has_sequence_privilege(s.seqrelid, 'select') and has_column_privilege(t.oid, a.attnum, 'select')
 order by 1
 """
