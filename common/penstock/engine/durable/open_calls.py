@@ -113,7 +113,7 @@ class OpenCalls(ABC):
                 raise
             if call.record is None or call.record.kind != STEP:
                 self.cancel(call)
-            elif call.task is None and call.answer is None and call.record.at is None:
+            elif call.task is None and call.answer is None and call.record.at is None and not call.record.tries:
                 # The function of the step was never called, so the step leaves no record.
                 self._open.pop(call, None)
             else:
@@ -362,12 +362,15 @@ class OpenCalls(ABC):
             running -= done
 
     def reopen(self) -> None:
-        """Deliver results again, because the function that has failed is not tried again. Let those steps go on that have
-        finished a call meanwhile."""
+        """Deliver results again, because the function that has failed is not tried again. Deliver the results of steps that
+        have finished meanwhile. A step whose try failed meanwhile is not tried again: it is cancelled with its task."""
         self.closing = False
         for call in self._open:
             if call.task is not None and call.task.done() and call.number is None and call.answer is None:
-                self._start(call)
+                if call.record is not None and call.record.final:
+                    self._start(call)
+                else:
+                    call.task = None
 
     async def finish(self) -> None:
         """Record what is not recorded yet, and cancel the children that no call waits for, because the run has ended

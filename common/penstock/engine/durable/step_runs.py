@@ -30,10 +30,9 @@ async def _work(
             record.result = None
         call.calling = True
         record = await _try(core, record, function, policy, call)
-        call.calling = False
+        call.record, call.calling = record, False
         if core.deliveries.closing:
             return
-    call.record = record
     core.deliveries.settle(call, core.answer_of(record))
 
 
