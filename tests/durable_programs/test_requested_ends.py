@@ -46,6 +46,28 @@ def test_step_that_is_cancelled_before_it_goes_on_ends() -> None:
             assert [call.place for call in played.world.undone] == ["0|0.0"]
 
 
+def test_failed_try_is_not_followed_by_another_after_the_request() -> None:
+    """The request comes after the function has failed, while a step still runs whose first try has failed meanwhile."""
+    fails = s.Block((s.Undo(), s.Step(fails=s.ALWAYS)))
+    program = Program(
+        s.Branches("gather", (fails, s.Step("b", fails=1, tries=2, yields=2), s.Step("c", yields=4))),
+        attempts=2,
+    )
+    for instant in (0.25, 0.3, 0.39):
+        played = check(program, request=EndRequest(instant))
+        assert [call.place for call in played.world.calls].count("0|1") == 1
+        [record] = [record for key, record in played.run.memory.records.items() if str(key).endswith("/b")]
+        assert (record.status, record.tries) == ("cancelled", 1)
+
+
+def test_child_fails_after_the_try_of_a_step_beside_it() -> None:
+    """The request comes right after the record of that try: the next try has begun, and is deaf until the grace is over."""
+    step = s.Step(fails=1, tries=2, deaf=15.0)
+    program = Program(s.Block((s.Undo(), s.Branches("gather", (step, s.Child(fails=True))))), attempts=2)
+    for turns in range(4):
+        check(program, request=EndRequest(commit=2, turns=turns))
+
+
 def test_signal_that_no_look_reads_before_the_end_is_not_heard() -> None:
     """The signal is sent some minutes before the end is requested, and the run looks for signals every five minutes."""
     hears = s.Block((s.Signal("stop", timeout=None), s.Step("b"), s.Undo()))
