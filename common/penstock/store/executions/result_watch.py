@@ -245,10 +245,12 @@ class ResultWatch:
             self._came.set()
 
     async def _find_gone(self) -> None:
-        """Look up awaited executions in the archive. Those that do not exist fail with NotFound."""
-        stored = await retried(lambda: executions.find(self._session, list(self._waiting)), deadline=OUTAGE)
+        """Look up awaited executions in the archive. Those that do not exist fail with NotFound. An execution that is awaited
+        from now on is not among those that were looked up."""
+        ids = list(self._waiting)
+        stored = await retried(lambda: executions.find(self._session, ids), deadline=OUTAGE)
         rows = {row.id: row for row in stored}
-        for id in list(self._waiting):
+        for id in ids:
             row = rows.get(id)
             if row is None:
                 missing = executions.missing(id)

@@ -11,7 +11,7 @@ import pytest
 from penstock import action
 from penstock.errors import ExecutionFailed, NotMigrated
 from penstock.language.terms.ids import new_id
-from penstock.store.executions import awaited, result_watch
+from penstock.store.executions import awaited, executions, result_watch
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -36,6 +36,30 @@ async def test_an_id_that_came_as_text_is_waited_for_as_well(house: Installation
     await house.start(*shop.ALL)
     id: Any = str(await house.client.start("shop.charge", {"order": 1}))
     assert await house.client.result(id, timeout=20) == {"order": 1, "charged": 0}
+
+
+async def test_execution_that_is_awaited_during_a_search_for_others_is_not_missing(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look into the archive takes so long that another caller comes before its answer."""
+    await house.apply(*shop.ALL)
+    first, second = [await house.client.start("shop.charge", {"order": order}) for order in (1, 2)]
+    find, is_looking, may_answer = executions.find, asyncio.Event(), asyncio.Event()
+
+    async def find_slowly(*arguments: Any) -> Any:
+        rows = await find(*arguments)
+        is_looking.set()
+        await may_answer.wait()
+        return rows
+
+    monkeypatch.setattr(executions, "find", find_slowly)
+    results = [asyncio.create_task(house.client.result(first, timeout=20))]
+    await is_looking.wait()
+    results.append(asyncio.create_task(house.client.result(second, timeout=20)))
+    await asyncio.sleep(0)
+    may_answer.set()
+    await house.start(*shop.ALL)
+    assert [result["order"] for result in await asyncio.gather(*results)] == [1, 2]
 
 
 @pytest.fixture
