@@ -51,7 +51,7 @@ async def started(house: Installation) -> list[Any]:
 
 
 async def test_burst_of_a_key_starts_once_with_its_last_event(house: Installation) -> None:
-    await house.start(edited, index, rule(by="payload.doc"))
+    await house.start(edited, index, rule(by="payload.doc", debounce="4s"))
     await house.executor()
     await asyncio.gather(publish(house, "a", *range(20)), publish(house, "b", *range(10)))
     assert await started(house) == [{"doc": "a", "n": 19}, {"doc": "b", "n": 9}]

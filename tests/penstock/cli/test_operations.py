@@ -100,7 +100,7 @@ async def test_a_worker_that_left_with_work_in_its_hands_is_still_listed(house: 
 async def test_dead_workers_are_listed_with_all(house: Installation) -> None:
     await house.rows(
         "insert into process (id, kind, name, beat_at, state) "
-        "values (gen_random_uuid(), 'worker', 'lives', clock_timestamp(), 'active'), "
+        "values (gen_random_uuid(), 'worker', 'lives', clock_timestamp() + interval '10 minutes', 'active'), "
         "(gen_random_uuid(), 'worker', 'buried', clock_timestamp(), 'dead')"
     )
     current = await penstock("workers", "list")
