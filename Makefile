@@ -10,6 +10,8 @@ ARGS ?=
 # Processes that share the tests; each starts a PostgreSQL of its own, and they share a RabbitMQ.
 JOBS ?= $(shell expr $$(nproc) + 3)
 PART ?= test
+# A part of make proof: 3/8 is the third of eight.
+SHARE ?=
 EXTRAS = $(wildcard extras/*/pyproject.toml extras/*/setup.py)
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
@@ -24,8 +26,8 @@ demo: .venv/.runtime ## See events become results: no server, no Docker, one min
 test: .venv/.dev ## Run the tests that a change needs, against a real PostgreSQL and a real RabbitMQ
 	@PENSTOCK_TEST_PART=test TMPDIR=$$(.ci/scratch) $(PYTEST) --junitxml=.test-results/test.xml $(ARGS)
 
-proof: .venv/.dev ## Run the tests that make test leaves out: crash points, races, browsers, whole installations
-	@PENSTOCK_TEST_PART=proof TMPDIR=$$(.ci/scratch) $(PYTEST) --junitxml=.test-results/proof.xml $(ARGS)
+proof: .venv/.dev ## Run the tests that make test leaves out: crash points, races, browsers, whole installations; SHARE=3/8 for a share
+	@PENSTOCK_TEST_PART=proof PENSTOCK_TEST_SHARE=$(SHARE) TMPDIR=$$(.ci/scratch) $(PYTEST) --junitxml=.test-results/proof.xml $(ARGS)
 
 slow-test: .venv/.dev ## Run make test with a third of each core, as a slow machine would; PART=proof for make proof
 	@PENSTOCK_TEST_PART=$(PART) TMPDIR=$$(.ci/scratch) .ci/slowly $$(($$(nproc) * 33)) $(PYTEST) $(ARGS)
