@@ -363,7 +363,7 @@ class OpenCalls(ABC):
 
     def reopen(self) -> None:
         """Deliver results again, because the function that has failed is not tried again. Deliver the results of steps that
-        have finished meanwhile. A step whose try failed meanwhile is not tried again: it is cancelled with its task."""
+        have finished meanwhile. A step with a try that failed meanwhile is not tried again: it is cancelled with its task."""
         self.closing = False
         for call in self._open:
             if call.task is not None and call.task.done() and call.number is None and call.answer is None:
