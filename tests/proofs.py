@@ -4,7 +4,7 @@ A proof plays many cases of one promise (crash points, orders of a race, hostile
 or in another program. proofs.toml names the proofs, and representatives of them that `make test` runs all the same.
 A test that is played on both transports belongs to `make test` on one of them, and to `make proof` on the other.
 Of a long table that proofs.toml lists, `make test` runs a few rows of each test, and `make proof` runs the others.
-`make proof SHARE=3/8` runs the third of eight shares, by files: `.ci/run` has no time for all, and takes the next share each time.
+`make proof SHARE=3/8` runs the third of eight shares, by files. `.ci/run` has no time for all, and takes the next one each time.
 """
 
 from __future__ import annotations
