@@ -30,7 +30,7 @@ def set_(
         str | None,
         typer.Option(
             envvar="SECRET_VALUE",
-            help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
+            help="The value. If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
             "the line break at its end.",
         ),
     ] = None,
