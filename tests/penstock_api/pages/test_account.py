@@ -62,7 +62,7 @@ async def test_account_is_sound_and_leads_through_a_second_factor(
     await log_in(page, address)
     await page.get_by_label("Code from your authenticator app").fill(recovery)
     await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_text("9 recovery codes are left")).to_be_visible()
+    await expect(page.get_by_text("You have 9 unused recovery codes.")).to_be_visible()
     await context.close()
     await other.close()
     assert not found.severe, found.severe
