@@ -70,7 +70,7 @@ def list_(
 
 @secrets.command()
 def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
-    """Delete a secret. Executions that need it fail from now on, with an explanation. The answer names definitions that
+    """Delete a secret. Executions that need the secret fail from now on, with an explanation. The answer names definitions that
     still use it."""
     notice = with_session(lambda session: operate.delete(session, tenant, name))
     if json:

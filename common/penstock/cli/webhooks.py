@@ -42,7 +42,7 @@ def set_(
         str | None,
         typer.Option(
             envvar="WEBHOOK_SECRET",
-            help="The secret, which the caller also has: at least 16 characters. By default it stays unchanged.",
+            help="The secret, which the caller also has: at least 16 characters. By default the secret stays unchanged.",
         ),
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of its events.")] = "public",

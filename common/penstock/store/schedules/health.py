@@ -74,7 +74,10 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
         )
         troubles.append(
             ScheduleTrouble(
-                "orphaned", late.schedule, sentence, "Check that a worker with its action serves its route."
+                "orphaned",
+                late.schedule,
+                sentence,
+                "Check that a worker has the action of the schedule and serves its route.",
             )
         )
     troubles += _several(
