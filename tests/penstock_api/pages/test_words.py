@@ -500,7 +500,7 @@ SENTENCES = {
         "All, with tasks",
         "7 more saved views …",
         "Has an open question",
-        "waits for a limit, for a circuit breaker, or for a worker that can run it to come online",
+        "waits for a limit, for a circuit breaker, or for the start of a worker that can run it",
         "a worker runs it, or it is a workflow with open tasks",
     ),
     "/executions/{good}": (

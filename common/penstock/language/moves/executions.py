@@ -52,7 +52,7 @@ STATUSES = (*MOVES, *sorted(FINAL))
 
 MEANINGS: Mapping[str, str] = {
     REQUESTED: "just created, not due yet (a delay or a retry), paused or on hold",
-    QUEUED: "waits for a limit, for a circuit breaker, or for a worker that can run it to come online",
+    QUEUED: "waits for a limit, for a circuit breaker, or for the start of a worker that can run it",
     SCHEDULED: "waits for a free slot of a worker that can run it",
     RUNNING: "a worker runs it, or it is a workflow with open tasks",
     WAITING: f"waits for {WAIT_CAUSES}, without occupying a worker",
