@@ -108,7 +108,7 @@ async def test_why_names_a_child_without_a_slot(house: Installation) -> None:
     await house.until("select from awaited where execution_id = $1", child)
     await house.until("select from execution where id = $1 and status = 'scheduled'", child)
     await house.until("select from process where cardinality(holding) = 1")
-    waits = "waits for a free slot of 1 worker that could run it"
+    waits = "waits for a free slot of 1 worker that can run it"
     answer = await why(house.session, parent, house.settings())
     assert f"It waits for its child {child} (inside.double), which {waits}" in answer.says
     assert "This attempt holds one of these slots. If all slots are held in this way" in answer.says

@@ -385,8 +385,8 @@ async def test_webhook_completes_by_id(make_house: Any) -> None:
             _, secret = await create_token(house.session, "reads", ["read"], tenants=(), by="test")
             headers = {"authorization": f"Bearer {secret}"}
             page = (await caller.get(f"/events/{event['id']}", headers=headers)).text
-            assert "No rule has this trigger." in page
-            assert f'It ended the wait of <a href="/executions/{id}">outside.waits</a>.' in page
+            assert "No rule uses this trigger." in page
+            assert f'The event ended the wait of <a href="/executions/{id}">outside.waits</a>.' in page
             [continued] = (await house.client.event(event["id"]))["continued"]
             assert (continued["id"], continued["action"], continued["run"]) == (id, "outside.waits", None)
             [listed] = [row for row in await events_of(house) if row.id == event["id"]]

@@ -147,7 +147,7 @@ async def test_new_priority_is_used_and_explained(house: Installation) -> None:
     await house.client.start("order.note", {"n": 5}, tenant="acme", priority=1)
     answer = await why(house.session, waiting, house.settings(**AS_USED))
     assert (
-        "4 executions are ahead of it on work.default: 1 of higher priority, 1 whose turn it is, 2 older."
+        "4 executions are ahead of it on the route default: 1 of higher priority, 1 whose turn comes first, 2 older."
         in answer.says
     )
     GATE.set()

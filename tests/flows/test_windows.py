@@ -89,7 +89,7 @@ async def test_show_tells_the_outcome_of_an_event(house: Installation) -> None:
     [execution] = await house.rows("select id from execution")
     for event, source in ((first, f"event {second}"), (second, "this event")):
         [verdict] = await event_rules.tried(house.session, event)
-        assert verdict["why"].startswith("it went into a match of 2 events that closed at")
+        assert verdict["why"].startswith("the event is part of a match of 2 events that closed at")
         assert verdict["why"].endswith(f"The execution has the parameters of {source}")
         assert verdict["execution"] == execution["id"]
     [verdict] = await event_rules.tried(house.session, lonely)

@@ -250,7 +250,7 @@ async def test_list_names_the_pause_while_a_task_still_runs(house: Installation)
     [inner] = await house.rows("select id from execution where parent = $1", id)
     await tell(house, id, "pause")
     await house.until("select 1 from paused_workflow having count(*) = 2")
-    still = "is paused, and what has begun goes on"
+    still = "is paused, but its running tasks continue"
     assert await listed_wait(house, id) == ("paused", still, id)
     assert await listed_wait(house, inner["id"]) == ("paused", still, inner["id"])
     rows = await titles.listed(house.session, ExecutionFilter(children=True))

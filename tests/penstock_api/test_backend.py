@@ -95,7 +95,7 @@ async def test_pages_say_how_old_they_are(caller: httpx.AsyncClient) -> None:
     for path in ("/", "/executions", "/events", "/dead-letters"):
         answer = await caller.get(path, headers={"accept": "text/html"})
         assert answer.status_code == 200, path
-        assert "These lists come from a standby database, and may be" in answer.text, path
+        assert "The lists on this page come from a standby database, and may be" in answer.text, path
 
 
 async def test_lists_are_the_primarys_while_the_standby_is_gone(

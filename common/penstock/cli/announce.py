@@ -14,7 +14,7 @@ from penstock.store.outbox import announcements as store
 Statuses = Annotated[
     list[str] | None,
     typer.Argument(
-        help="The names, such as completed failed enforcement.created. Without any, print what is announced."
+        help="The names, such as completed failed enforcement.created. Without names, the command prints what is announced."
     ),
 ]
 

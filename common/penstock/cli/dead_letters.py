@@ -117,8 +117,8 @@ def replay(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Put dead letters back into their queues, once the cause is fixed. After an interruption it can be called
-    again, as each is put back once. Exit code 1 if some cannot be put back."""
+    """Put dead letters back into their queues, once the cause is fixed. The command can be
+    repeated after an interruption: each letter is put back once. Exit code 1 if some cannot be put back."""
     selection = _chosen(ids, queue, reason, every)
 
     async def work(client: Client) -> list[BulkOutcome]:

@@ -28,7 +28,7 @@ def enforcements(
         str | None,
         typer.Option(
             "--before",
-            help="List only enforcements that are older than this place. Each full list prints it at its end.",
+            help="List only enforcements that are older than this place. Each full list prints its place at the end.",
         ),
     ] = None,
     json: Json = False,

@@ -46,8 +46,8 @@ def cancel(
     ] = "asked on the command line",
     json: Json = False,
 ) -> None:
-    """Ask executions to end: the named ones, or all that match a filter. Running ones are notified at once. After an
-    interruption it can be called again."""
+    """Ask executions to end: the named ones, or all that match a filter. Running executions are notified
+    at once. The command can be repeated after an interruption."""
     _say_which(bool(ids), chosen, every, dry_run)
     if chosen_server() is None:  # a server adds the name of the token
         reason = f"{reason} (command:{ME})"
@@ -123,8 +123,8 @@ def reschedule(
     reason: Annotated[str | None, typer.Option(help="The reason, stored in the history.")] = None,
     json: Json = False,
 ) -> None:
-    """Change the start of an execution, or of its next attempt. The execution is delayed, or waits for a retry, a limit or a
-    worker. An attempt that has begun cannot be rescheduled."""
+    """Change the start of an execution that has not begun, or of its next attempt. An attempt that has begun cannot be
+    rescheduled."""
     if (at is None) == (in_ is None):
         raise InvalidInput(
             "the new start is missing, or was given twice", hint="Give exactly one of --at and --in."
@@ -216,8 +216,8 @@ def rerun(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run ended executions again: a new execution of the same version, with the same parameters, or with other ones
-    (--set). With a filter, executions that were re-run before are left out, so after an interruption it can be called again."""
+    """Run ended executions again, with the same version and parameters. --set changes a parameter. With a filter,
+    executions that were re-run before are skipped. The command can be repeated after an interruption."""
     if id is not None and chosen.labels:
         raise InvalidInput(
             "--label is a filter, and cannot be combined with the id of an execution",

@@ -62,7 +62,9 @@ WaitsForAnswer = Annotated[
 ]
 Paused = Annotated[
     bool,
-    typer.Option("--paused", help="Include only paused workflows, and the executions that contain them."),
+    typer.Option(
+        "--paused", help="Include only executions that are paused, or that contain a paused workflow."
+    ),
 ]
 Key = Annotated[
     Text, typer.Option(help="Only the execution with this idempotency key (of --tenant, or public).")

@@ -112,7 +112,7 @@ def set_(
     unset: Annotated[list[str] | None, typer.Option(help="An option to remove, such as rate or max.")] = None,
     json: Json = False,
 ) -> None:
-    """Change a limit, or create one. It is in force at once and overrides applied definitions, until `penstock limit
+    """Change a limit, or create one. The change is in force at once. It overrides applied definitions until `penstock limit
     rm`."""
     options = {
         "max": max, "scope": scope, "by": by or None, "rate": rate, "burst": burst, "when_full": when_full,

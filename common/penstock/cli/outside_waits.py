@@ -29,7 +29,9 @@ def complete(
     ] = None,
     error: Annotated[
         str | None,
-        typer.Option(help="The error of the attempt. The retry policy decides about another attempt."),
+        typer.Option(
+            help="The error of the attempt. The retry policy decides whether another attempt follows."
+        ),
     ] = None,
     by: Annotated[str, typer.Option(help="The author, stored with the attempt.")] = ME,
     json: Json = False,

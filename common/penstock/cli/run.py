@@ -86,18 +86,24 @@ def run(
     debounce: Annotated[
         str | None,
         typer.Option(
-            help="Starts with the same key become one execution. It begins when no further start comes for this time, such as 5s."
+            help="The debounce time, such as 5s. Starts with the same debounce key become one execution. It begins when no "
+            "further start comes for this time."
         ),
     ] = None,
     debounce_key: Annotated[
         str | None,
         typer.Option(
-            help="The key of the burst, to which all starts with it, the same action and tenant belong."
+            help="The debounce key. Starts with the same key, action and tenant become one execution."
         ),
     ] = None,
-    at_most: Annotated[str | None, typer.Option(help="The maximum time of a burst, such as 1m.")] = None,
+    at_most: Annotated[
+        str | None, typer.Option(help="The maximum debounce time after the first start, such as 1m.")
+    ] = None,
     keep: Annotated[
-        StartKeep, typer.Option(help="The start of a burst that gives the parameters: the last or the first.")
+        StartKeep,
+        typer.Option(
+            help="The start that gives the parameters to the debounced execution: the last or the first."
+        ),
     ] = "last",
     json: Json = False,
 ) -> None:

@@ -110,7 +110,7 @@ def backfill(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be started.")] = False,
     json: Json = False,
 ) -> None:
-    """Start an execution for each fire of a past range that has none. A second call starts nothing again."""
+    """Start the missing executions of a past range, one for each fire. A repeated call starts nothing twice."""
     ends_now = now() if last is None else None
 
     async def work(schedules: Schedules) -> list[BackfillFire]:

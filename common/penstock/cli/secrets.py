@@ -30,7 +30,7 @@ def set_(
         str | None,
         typer.Option(
             envvar="SECRET_VALUE",
-            help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
+            help="The value. If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
             "the line break at its end.",
         ),
     ] = None,
@@ -70,7 +70,7 @@ def list_(
 
 @secrets.command()
 def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
-    """Delete a secret. Executions that need it fail from now on, with an explanation. The answer names definitions that
+    """Delete a secret. Executions that need the secret fail from now on, with an explanation. The answer names definitions that
     still use it."""
     notice = with_session(lambda session: operate.delete(session, tenant, name))
     if json:

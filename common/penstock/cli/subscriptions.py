@@ -35,7 +35,7 @@ def set_(
     ] = None,
     workflow: Annotated[
         str | None,
-        typer.Option(help="Only this workflow: its own executions and, with --tasks, those of its tasks."),
+        typer.Option(help="Only executions of this workflow. With --tasks, also executions of its tasks."),
     ] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Include the tasks of workflows.")] = False,
     label: Annotated[

@@ -24,7 +24,7 @@ LEAST = 1.0
 
 def top(
     once: Annotated[
-        bool, typer.Option("--once", help="Print the figures once, as it happens without a terminal.")
+        bool, typer.Option("--once", help="Print the figures once. Without a terminal, this is the default.")
     ] = False,
     every: Annotated[float, typer.Option(min=LEAST, help="Seconds between two updates.")] = 2.0,
     json: Json = False,

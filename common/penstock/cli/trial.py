@@ -48,8 +48,8 @@ def test(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Evaluate a rule or an expression for a payload, or a rule for a list of events with times, without a server. Exit code 1
-    if it fails. A rule that does not match has not failed."""
+    """Evaluate a rule or an expression for a payload, without a server. With --events, evaluate a rule for a list of events
+    with times. Exit code 1 if the evaluation fails. A rule that does not match has not failed."""
     values = parse_params(payload or [])
     with hidden_secrets():
         definitions = load_all(",".join(module or []))

@@ -33,7 +33,7 @@ Password = Annotated[
     str | None,
     typer.Option(
         envvar="USER_PASSWORD",
-        help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
+        help="The password. If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
         "the line break at its end.",
     ),
 ]

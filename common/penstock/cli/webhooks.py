@@ -30,7 +30,10 @@ Name = Annotated[str, typer.Argument(help="The name: programs call /hooks/NAME o
 def set_(
     name: Name,
     trigger: Annotated[
-        str, typer.Option(help="The type (trigger) of the events. Each call becomes an event of this type.")
+        str,
+        typer.Option(
+            help="The trigger of the events. Each call of the webhook becomes an event of this trigger."
+        ),
     ],
     signature: Annotated[
         str, typer.Option(help="secret (in a header), github, stripe, or standard (standardwebhooks.com).")
@@ -39,7 +42,7 @@ def set_(
         str | None,
         typer.Option(
             envvar="WEBHOOK_SECRET",
-            help="The secret, which the caller also has: at least 16 characters. By default it stays unchanged.",
+            help="The secret, which the caller also has: at least 16 characters. By default the secret stays unchanged.",
         ),
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of its events.")] = "public",

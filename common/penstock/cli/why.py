@@ -38,9 +38,8 @@ def why(
     task: Annotated[str | None, typer.Argument(help="One of its tasks, if it is a workflow.")] = None,
     json: Json = False,
 ) -> None:
-    """Say in one sentence what an execution waits for, such as a limit or a worker, or how it ended. For an event, print one
-    sentence for each rule: the execution that it started, the burst or window in which the event waits, or why it started
-    nothing."""
+    """Say in one sentence what an execution waits for, or how it ended. For an event, print one sentence for each rule: the
+    execution that the rule started, what the rule still waits for, or why the rule started nothing."""
 
     async def work(client: AnyClient) -> Why | dict[str, Any]:
         try:

@@ -130,7 +130,7 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
     """Return the state of the oldest open window of an event's key."""
     compiled = compile_rule(orjson.loads(rule.body or "{}")).window if rule is not None else None
     if compiled is None:
-        return "its rule has changed since, so the event will leave its window without a match"
+        return "the rule has changed since the event came, so the event will start nothing"
     key = BurstKey(burst.rule, burst.tenant, burst.key)
     waiting = (await bursts.open_events(session, [key], MAX_EVENTS + 1))[key]
     line = [WindowEvent(event.at, event.fits or ()) for event in waiting]
@@ -159,8 +159,8 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
     return {
-        "why": f"it went into a {noun} of {_several(burst.events)} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC. "
-        f"The execution has the parameters of {source}",
+        "why": f"the event is part of a {noun} of {_several(burst.events)} that closed at "
+        f"{burst.closed_at:%Y-%m-%d %H:%M:%S} UTC. The execution has the parameters of {source}",
         "execution": burst.execution_id,
     }
 
@@ -306,7 +306,7 @@ def _verdict(
     if match.place is not None:
         return {"verdict": "matched", "why": "the event fits a part of the window", "params": None}
     if match.matched:
-        why = "the condition is true" if body.get("when") else "it has no condition"
+        why = "the condition is true" if body.get("when") else "the rule has no condition"
         return {
             "verdict": "matched",
             "why": why,

@@ -32,9 +32,7 @@ LISTS, INSTANTS, IDS, FLAGS = (
 )
 """The filters with several texts, with an instant or an age, with an id, and those that are on or off. The others are texts."""
 Clock = Callable[[], datetime]
-INSTANT_HINT = (
-    "Write an age, such as 1h, or an instant, such as 2030-01-31T09:00. It is in UTC if it has no offset."
-)
+INSTANT_HINT = "Write an age, such as 1h, or an instant, such as 2030-01-31T09:00. Without an offset, an instant is in UTC."
 NOT_STATUSES = {
     "paused": "The status of a workflow does not change with its pause. Use the filter paused: --paused, or paused=true.",
     "held": "The status of an execution does not change with a hold. `penstock holds` lists what is held.",

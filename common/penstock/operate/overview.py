@@ -22,20 +22,20 @@ NEWEST = 12
 """The number of failures that are listed."""
 CAUSES = {
     "running": ("On workers", "a worker runs them"),
-    "worker": ("Ready", "waiting for a worker of their route"),
+    "worker": ("Ready", "waiting for a free worker"),
     "limit": ("Limit", "waiting for a slot of a limit"),
     "route": ("No worker", "no online worker can run them"),
     "timer": ("Timer", "waiting for a retry or a delay"),
-    "held": ("Held", "on hold until an operator releases them (penstock holds)"),
-    "paused": ("Paused", "paused workflows, and their tasks that start when the workflow is resumed"),
+    "held": ("Held", "on hold until an operator releases them"),
+    "paused": ("Paused", "paused workflows, and their tasks that have not started"),
     "executor": ("Executor", "waiting for an executor to schedule them"),
     "human": ("Inquiry", "waiting for an answer"),
     "event": ("Event", "waiting for an event"),
-    "asleep": ("Sleeping", f"waiting, without a worker, for {SLEEP_CAUSES}"),
+    "asleep": ("Sleeping", f"waiting for {SLEEP_CAUSES}; no worker is occupied"),
     "stopping": ("Stopping", "being stopped"),
     "workflow": (
         "Parents",
-        "workflows and durable functions that wait for their own tasks or child executions",
+        "workflows and durable functions with open tasks or child executions",
     ),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""

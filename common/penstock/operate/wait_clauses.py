@@ -30,7 +30,7 @@ def for_resume(is_itself: bool) -> str:
     return "is paused" if is_itself else "runs a workflow, which is paused"
 
 
-PAUSED_AND_RUNS = "is paused, and what has begun goes on"
+PAUSED_AND_RUNS = "is paused, but its running tasks continue"
 """The clause about a paused workflow of which a task still runs."""
 KEPT_BY_PAUSE = "waits for its workflow, which is paused"
 """The clause about a task that starts when its workflow is resumed."""
@@ -41,7 +41,7 @@ def for_limit(limit: str) -> str:
     return f"waits for the limit {limit}"
 
 
-REGROUPED = "waits: its limits have changed, and an executor sorts the queue again"
+REGROUPED = "waits: its limits have changed, so an executor is sorting the queue again"
 """The clause about a queued execution of which the limits were changed."""
 
 
@@ -49,7 +49,7 @@ def for_worker(route: str, is_online: bool) -> str:
     """Return the clause about a worker of a route. `is_online`: a live worker can run the execution."""
     if is_online:
         return f"waits for a free worker of the route {route}"
-    return f"waits for a worker: none of the route {route} that can run it is online"
+    return f"waits for a worker: no online worker of the route {route} can run it"
 
 
 def for_outside(name: str | None) -> str:

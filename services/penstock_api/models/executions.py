@@ -92,15 +92,16 @@ class Start(Given):
     debounce_key: str | None = Field(
         default=None,
         max_length=1000,
-        description="Requests with the same key, action and tenant form one burst. null: all requests for the action "
-        "and tenant do.",
+        description="Requests with the same key, action and tenant become one execution. null: the action and the tenant "
+        "are the key.",
     )
     at_most: Duration | None = Field(
         default=None,
-        description='The maximum time of a burst: seconds, or a text such as "5m". null: no bound.',
+        description='The maximum debounce time after the first request: seconds, or a text such as "5m". null: no bound.',
     )
     keep: StartKeep = Field(
-        default="last", description="The request of a burst that gives the parameters: the last or the first."
+        default="last",
+        description="The request that gives the parameters to the debounced execution: the last or the first.",
     )
 
 

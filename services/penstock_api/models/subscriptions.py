@@ -27,8 +27,8 @@ class PutSubscription(Given):
     )
     workflow: Text | None = Field(
         default=None,
-        description="Only this workflow: its own executions and, if tasks are included, those of its tasks. If "
-        "`action` is set too, both must match. null: no restriction.",
+        description="Only executions of this workflow. If tasks are included, also executions of its tasks. If `action` "
+        "is set too, an execution must match both. null: no restriction.",
     )
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     labels: dict[str, str] | None = Field(

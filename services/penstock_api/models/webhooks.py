@@ -13,13 +13,14 @@ Signature = Literal["secret", "github", "stripe", "standard"]
 
 class PutWebhook(Given):
     trigger: str = Field(
-        description="The type (trigger) of the events. Each call becomes an event of this type."
+        description="The trigger of the events. Each call of the webhook becomes an event of this trigger."
     )
     tenant: Tenant = Field(default="public", description="The tenant of the events.")
     signature: Signature
     secret: str | None = Field(
         default=None,
-        description="The secret that callers use. A new webhook needs it. null: an existing webhook keeps its secret.",
+        description="The secret that callers must have. A new webhook needs a secret. null: an existing webhook keeps "
+        "its secret.",
     )
     header: str | None = Field(
         default=None,
@@ -35,12 +36,12 @@ class PutWebhook(Given):
     payload: Any = Field(
         default=None,
         description='The event payload: an object of templates, such as {"order": "{{ body.id }}"}. '
-        "Variables: `body`, `headers`, `query`. Default: the body.",
+        "Variables: `body`, `headers`, `query`. Default: the body of the call.",
     )
     completes: str | None = Field(
         default=None,
-        description="A template for the id of a callback, for example {{ body.id }}. Executions that wait for "
-        "the callback with this id then continue. null: a call only creates an event.",
+        description="A template for the id of a callback, for example {{ body.id }}. A call continues the "
+        "executions that wait for the callback with this id. null: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,

@@ -92,5 +92,5 @@ async def turn_off_totp(request: Request, caller: Asked, backend: Here) -> Respo
 async def _old_password(request: Request) -> OldPassword:
     password = (await form_of(request)).get("current_password", "")
     if not password:
-        raise InvalidInput("your current password is missing", hint="Type it on the page /account.")
+        raise InvalidInput("your current password is missing", hint="Enter it on the page Account.")
     return OldPassword(current_password=SecretStr(password[:1000]))

@@ -36,7 +36,7 @@ async def stored_options(session: Session, kind: str, ref: str) -> dict[str, Any
     [stored] = await catalog.current(session, [kind], [ref])
     if masked != orjson.loads(stored.body):
         raise InvalidInput(
-            f"{ref} has a secret value, so it cannot be edited on a page",
+            f"{ref} contains a secret, so it cannot be edited on a page",
             hint=f"Change {ref} in its file, and load the file with `penstock apply`.",
         )
     return dict(masked)

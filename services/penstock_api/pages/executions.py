@@ -46,7 +46,7 @@ IN_TITLES = 500
 SHORT = re.compile(r"[0-9a-fA-F]{8}")
 """The form in which pages show an id: its last characters."""
 DOES = {"cancel": "Cancel", "rerun": "Rerun", "rerun_failed": "Rerun from failure"}
-EFFECTS = {"cancel": "asked to stop", "rerun": "run again", "rerun_failed": "run again from the failure"}
+EFFECTS = {"cancel": "asked to stop", "rerun": "rerun", "rerun_failed": "rerun from the failure"}
 
 
 @router.get("/executions", dependencies=[READ])
@@ -181,7 +181,7 @@ async def _many(
     if does not in DOES:
         raise InvalidInput(
             f"there is no operation {cut_end(does, 50)!r} on executions",
-            hint="Begin at the list of executions.",
+            hint="Open the list of executions, and use its buttons.",
         )
     return page(
         request,

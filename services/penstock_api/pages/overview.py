@@ -101,15 +101,17 @@ async def _attention(session: Session) -> list[Attention]:
     for hold in await holds.newest(session, HOLDS):
         reason = f": {hold.reason}" if hold.reason else ""
         if hold.rate_count is None:
-            text = f"The {hold.kind} {hold.name} is on hold, by {hold.by}{reason}"
+            text = f"The {hold.kind} {hold.name} was put on hold by {hold.by}{reason}"
         else:
-            text = f"The {hold.kind} {hold.name} is being released, after a hold by {hold.by}{reason}"
+            text = (
+                f"The {hold.kind} {hold.name} is being released gradually. It was held by {hold.by}{reason}"
+            )
         troubles.append(Attention("/holds", text, hold.since))
     for error in await rule_errors.newest(session, None, 1):
-        text = f"Newest failed evaluation, of the rule {error.rule}: “{error.error}”"
+        text = f"The rule {error.rule} failed on an event: “{error.error}”"
         troubles.append(Attention("/rules#errors", text, error.at))
     for letter in await dead_letters.newest(session, LetterFilter(), limit=1):
-        text = f"Newest dead letter, from the queue {letter.queue}: “{letter.reason}”"
+        text = f"A message in the queue {letter.queue} could not be handled: “{letter.reason}”"
         troubles.append(Attention("/dead-letters", text, letter.last_at))
     return troubles
 
@@ -128,15 +130,15 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "ends": plot.bars(
             [entry.ends for entry in slices],
             [
-                f"{entry.ends:,} ended in the {SECONDS} s that began {age} ago"
+                f"{entry.ends:,} executions ended in the {SECONDS} s that began {age} ago"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{entry.failed:,} of {entry.runs:,} top-level executions that ended in the {SECONDS} s that began {age} "
-                "ago failed, timed out or were abandoned"
+                f"{entry.failed:,} of {entry.runs:,} ended top-level executions failed, timed out or were abandoned in the "
+                f"{SECONDS} s that began {age} ago"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),

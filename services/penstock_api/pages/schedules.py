@@ -32,7 +32,7 @@ TEXTS = ("description", "action", "timezone", "overlap", "tenant")
 OVERLAPS: dict[Overlap, str] = {
     "allow": "start the next execution at once",
     "skip": "do not start the next execution",
-    "queue": "start the next execution when the previous one has ended",
+    "queue": "start the next execution after the previous one has ended",
     "replace": "cancel the previous execution, then start the next one",
 }
 """The effect of each overlap policy."""

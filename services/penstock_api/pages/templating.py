@@ -39,7 +39,7 @@ def pretty(value: Any) -> str:
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str).decode()
     if len(text) <= LONGEST:
         return text
-    return f"{text[:LONGEST]}\n... {len(text) - LONGEST:,} characters more: the API returns the whole value."
+    return f"{text[:LONGEST]}\n... {len(text) - LONGEST:,} more characters are not shown. The API returns the whole value."
 
 
 def brief(value: Any, limit: int = 90) -> str:

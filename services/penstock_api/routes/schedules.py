@@ -138,5 +138,5 @@ async def run(ref: str, schedules: OnSchedules) -> Fire:
 
 @router.post("/schedules/{ref}/backfill", dependencies=[OPERATE_ALL])
 async def backfill(ref: str, body: models.Backfill, schedules: OnSchedules) -> list[BackfillFire]:
-    """Start an execution for each fire of a past range that has none. A second call starts nothing again."""
+    """Start the missing executions of a past range, one for each fire. A repeated call starts nothing twice."""
     return await schedules.backfill(ref, body.first, body.last, dry_run=body.dry_run)

@@ -245,7 +245,7 @@ async def test_queued_and_scheduled_executions_name_their_limit_or_worker(house:
         await house.until(SCHEDULED.format(id))
     await house.until(QUEUED.format(2))
     free = ("worker", "waits for a free worker of the route default")
-    none = ("route", "waits for a worker: none of the route nowhere that can run it is online")
+    none = ("route", "waits for a worker: no online worker of the route nowhere can run it")
     waits = {id: wait and (wait.because, wait.text) for id, wait in (await listed(house)).items()}
     assert waits == {
         runs: None,
@@ -260,7 +260,7 @@ async def test_queued_and_scheduled_executions_name_their_limit_or_worker(house:
     await house.rows(LANES)
     wait = (await listed(house))[second]
     assert wait is not None
-    assert wait.text == "waits: its limits have changed, and an executor sorts the queue again"
+    assert wait.text == "waits: its limits have changed, so an executor is sorting the queue again"
     BUSY.set()
 
 

@@ -113,7 +113,7 @@ async def message_given_up(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Has been ready for 60 min, but its queue has no message for it\.")
+@kind(r"Has been ready for 60 min, but its message is not in the queue\.")
 async def message_lost(scene: Scene) -> UUID:
     id = await requested(scene)
     await scene.executor()
@@ -150,7 +150,7 @@ async def delayed(scene: Scene) -> UUID:
     return await scene.house.client.start("shop.charge", {}, delay=3600)
 
 
-@kind(r"Starts in 60 min if no other start of its burst follows\.")
+@kind(r"Starts in 60 min, unless another start with its debounce key comes first\.")
 async def debounced(scene: Scene) -> UUID:
     await scene.desk.open()
     burst: dict[str, Any] = {"debounce": 3600, "debounce_key": "a", "at_most": 7200}
@@ -183,18 +183,14 @@ async def retried(scene: Scene) -> UUID:
     return await ended_attempt(scene, None, '{"type": "E", "message": "the bank is closed"}')
 
 
-@kind(
-    r"Waits for a worker that serves the route default and has shop\.charge: there is none \(no worker is online\)\."
-)
+@kind(r"Waits for a worker that serves the route default and has shop\.charge: no worker is online\.")
 async def no_worker(scene: Scene) -> UUID:
     await scene.desk.open(worker=False)
     [id] = await scene.desk.start(1)
     return id
 
 
-@kind(
-    r"Waits for a worker that .* has shop\.charge: there is none \(1 worker of that route, without the action\)\."
-)
+@kind(r"Waits for a worker that .* has shop\.charge: 1 worker serves this route, but lacks the action\.")
 async def no_worker_with_the_code(scene: Scene) -> UUID:
     id = await no_worker(scene)
     await scene.desk.hire("shop.refund")
@@ -211,7 +207,7 @@ async def broker_away_from_the_route(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for room on 1 worker that could run it: the task executor async of the worker worker had no room for it .* m?s ago\."
+    r"Waits for room on 1 worker that can run it: the task executor async of the worker worker had no room for it .* m?s ago\."
 )
 async def parked(scene: Scene) -> UUID:
     await scene.desk.open()
@@ -224,7 +220,7 @@ async def parked(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for a free slot of 1 worker that could run it, which had no free slot at the last heartbeat\.")
+@kind(r"Waits for a free slot of 1 worker that can run it: at the last heartbeat, all slots were in use\.")
 async def workers_busy(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -232,7 +228,7 @@ async def workers_busy(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Has waited on its route for 60 min, and 1 worker that could run it did not claim it\.")
+@kind(r"Has waited on its route for 60 min, and 1 worker that can run it did not claim it\.")
 async def not_taken(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -242,7 +238,7 @@ async def not_taken(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for a worker to claim it: 1 worker could run it\.")
+@kind(r"Waits for a worker to claim it: 1 worker can run it\.")
 async def on_its_route(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -307,7 +303,7 @@ async def worker_just_came(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for the breaker of bank\.pay, open since .* UTC: ada opened it \(the bank moves\)\.")
+@kind(r"Waits for the breaker of bank\.pay, which is open since .* UTC: ada opened it \(the bank moves\)\.")
 async def breaker_open(scene: Scene) -> UUID:
     await scene.house.start(*DEFINITIONS, **AS_USED)
     await scene.house.client.breakers.open("bank.pay", by="ada", reason="the bank moves")

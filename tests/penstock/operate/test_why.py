@@ -114,7 +114,7 @@ async def test_that_another_limit_is_needed_too_is_said(desk: Desk, ask: Any) ->
         Limit(1, ref="shop.each", scope="shop.charge", by="customer"), Limit(5, ref="ops.all", scope="*")
     )
     ids = await desk.start(2, customer=7)
-    assert "Then it also needs a slot of the limit ops.all (1 of 5 in use)." in (await ask(ids[1])).says
+    assert "It also needs a slot of the limit ops.all (1 of 5 in use)." in (await ask(ids[1])).says
 
 
 async def test_behind_a_rate_it_says_when_the_next_may_start(desk: Desk, ask: Any) -> None:
@@ -144,12 +144,12 @@ async def test_without_a_worker_it_says_which_one_is_missing(desk: Desk, ask: An
     [id] = await desk.start(1)
     answer = await ask(id)
     assert answer.because == "worker"
-    assert "serves the route default and has shop.charge: there is none (no worker is online)" in answer.says
+    assert "serves the route default and has shop.charge: no worker is online" in answer.says
     other = await desk.hire("shop.refund")
-    assert "1 worker of that route, without the action" in (await ask(id)).says
+    assert "1 worker serves this route, but lacks the action" in (await ask(id)).says
     await desk.dismiss(other)
     await desk.hire("shop.charge", route="gpu")
-    assert "1 worker with the action on other routes" in (await ask(id)).says
+    assert "1 worker has the action, but serves other routes" in (await ask(id)).says
     away = await desk.hire("shop.charge")
     await desk.session.fetch("update process set state = 'cordoned' where id = $1 returning 1", away)
     assert "1 worker could run it, but takes no new work" in (await ask(id)).says
@@ -162,9 +162,9 @@ async def test_on_its_route_it_says_whether_workers_are_busy(desk: Desk, ask: An
     await desk.session.fetch("update process set concurrency = 1 returning 1")
     answer = await ask(ids[2])
     assert (answer.because, answer.facts["before"]) == ("route", 2)
-    assert "for a worker to claim it: 1 worker could run it" in answer.says
+    assert "for a worker to claim it: 1 worker can run it" in answer.says
     await desk.session.fetch("update process set holding = array[$1::uuid] returning 1", new_id())
-    assert "had no free slot" in (await ask(ids[2])).says
+    assert "all slots were in use" in (await ask(ids[2])).says
 
 
 async def test_a_message_that_the_broker_does_not_take_is_an_outage(desk: Desk, ask: Any) -> None:

@@ -55,14 +55,14 @@ async def test_account_is_sound_and_leads_through_a_second_factor(
     recovery = await page.locator("ul.list code").first.inner_text()
     await look_from_all_sides(page, "account-recovery-codes", found, pictures)
     await page.get_by_role("link", name="I have stored them").click()
-    await expect(page.get_by_text("10 recovery codes are left")).to_be_visible()
+    await expect(page.get_by_text("You have 10 unused recovery codes.")).to_be_visible()
     if await (fold := page.locator("button.fold")).is_visible():  # the last look was at a narrow window
         await fold.click()
     await page.get_by_role("button", name="Sign out").click()
     await log_in(page, address)
     await page.get_by_label("Code from your authenticator app").fill(recovery)
     await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_text("9 recovery codes are left")).to_be_visible()
+    await expect(page.get_by_text("You have 9 unused recovery codes.")).to_be_visible()
     await context.close()
     await other.close()
     assert not found.severe, found.severe

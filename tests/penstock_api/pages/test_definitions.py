@@ -37,7 +37,7 @@ async def test_page_of_held_action_names_the_hold(
     hold = {"kind": kind, "name": name, "reason": "an audit"}
     assert (await call.post(f"{V1}/holds", json=hold)).status_code == 204
     text = await text_of(call, "stopped.work")
-    assert f"The {kind} {name} is on hold, by token:all, for " in text
+    assert f"The {kind} {name} is on hold. It was put on hold by token:all " in text
     assert (
         f": an audit. Its executions do not start until they are released: penstock release {kind} {name} . All holds"
         in text

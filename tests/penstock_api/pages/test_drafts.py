@@ -52,9 +52,9 @@ async def test_draft_is_tried_by_callers_that_may_save_it(
     """A condition such as `payload.pin == "4711"` reads what pages mask."""
     assert (await reader.get("/rules/new", params=DRAFT)).status_code == 403
     assert (await reader.get("/schedules/new", params=DRAFT)).status_code == 403
-    assert "It matches 3 of 3 events." in await tried(call)
-    assert "It matches 2 of 3 events." in await tried(call, when="payload.n != 2")
-    assert "It matches 1 of 3 events." in await tried(call, tenant=THEIRS)
+    assert "The rule matches 3 of 3 events." in await tried(call)
+    assert "The rule matches 2 of 3 events." in await tried(call, when="payload.n != 2")
+    assert "The rule matches 1 of 3 events." in await tried(call, tenant=THEIRS)
     text = await tried(call, params='{"pin": "{{ payload.pin }}", "n": "{{ payload.n }}"}')
     assert "***" in text
     assert "4711" not in text
@@ -90,7 +90,7 @@ async def test_rule_with_a_secret_value_is_not_changed_on_a_page(
     await api.house.apply(hidden)
     page = await call.get("/rules/new", params={"change": "drafts.hidden"}, headers={"accept": "text/html"})
     assert page.status_code == 422
-    assert "has a secret value, so it cannot be edited on a page" in page.text
+    assert "contains a secret, so it cannot be edited on a page" in page.text
     assert "Change drafts.hidden in its file" in page.text
     assert "08154711" not in page.text
     assert (await call.delete(f"{V1}/rules/drafts.hidden")).status_code == 204
@@ -198,7 +198,7 @@ async def test_schedule_with_a_secret_value_is_not_changed_on_a_page(
         "/schedules/new", params={"change": "drafts.sealed"}, headers={"accept": "text/html"}
     )
     assert page.status_code == 422
-    assert "has a secret value, so it cannot be edited on a page" in page.text
+    assert "contains a secret, so it cannot be edited on a page" in page.text
     assert "Change drafts.sealed in its file" in page.text
     assert "08154711" not in page.text
     assert (await call.delete(f"{V1}/schedules/drafts.sealed")).status_code == 204

@@ -61,7 +61,7 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
     assert " ferry.cross held action" in await text_of(call, "/actions?find=ferry")
     assert "active held" in await text_of(call, "/schedules?find=ferry.nightly")
     page = await text_of(call, "/schedules/ferry.rowed")
-    assert "The route river is on hold , so the schedule does not fire." in page
+    assert "The route river is on hold , so the schedule starts nothing." in page
     assert "The next start is" not in page
     assert "No execution starts at these times while the hold lasts." in page
     assert "The next start is" in await text_of(call, "/schedules/ferry.free")
@@ -69,11 +69,11 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
     assert [bool(drawn) for drawn in BARS.findall(schedules_page)] == [True]
     assert schedules_page.count("after the release") == 2
     overview = await text_of(call, "/")
-    assert "The action ferry.cross is on hold, by token:all: high water" in overview
+    assert "The action ferry.cross was put on hold by token:all: high water" in overview
     await api.house.rows(OVERDUE)
     troubles = [row["schedule"] or "" for row in (await call.get(f"{V1}/schedule-health")).json()]
     assert not [ref for ref in troubles if ref.startswith("ferry.")]
-    assert "ferry.nightly: it has been due" not in await text_of(call, "/")
+    assert "ferry.nightly: its start is" not in await text_of(call, "/")
 
     database_url = api.house.settings().database_url
     assert database_url is not None
@@ -94,7 +94,7 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
         assert (await call.post(f"{V1}/holds/release", json=body)).status_code == 204
     assert " ferry.cross action" in await text_of(call, "/actions?find=ferry")
     assert "on hold" not in await text_of(call, "/schedules/ferry.rowed")
-    assert "ferry.cross is on hold" not in await text_of(call, "/")
+    assert "ferry.cross was put on hold" not in await text_of(call, "/")
     assert (await call.get(f"{V1}/actions/ferry.cross")).json()["held"] is None
 
 
@@ -120,7 +120,7 @@ async def test_release_is_offered_to_operators_of_all_tenants_alone(api: Api) ->
     await api.house.apply(cross)
     await api.house.client.holds.hold("pack", "ferry", by="ada", reason="high water")
     await api.token("looks", "read")
-    await api.token("one-tenant", "read", tenants=("acme",))
+    await api.token("one-tenant-of-holds", "read", tenants=("acme",))
     async with api.caller() as caller:
         for path in ("/holds", "/actions/ferry.cross"):
             text = (await caller.get(path, headers=HTML)).text
@@ -131,7 +131,7 @@ async def test_release_is_offered_to_operators_of_all_tenants_alone(api: Api) ->
         assert "high water" in text
         assert "/api/v1/holds" not in text
         assert "holds/release" not in (await caller.get("/actions/ferry.cross", headers=HTML)).text
-    async with api.caller("one-tenant") as caller:
+    async with api.caller("one-tenant-of-holds") as caller:
         assert (await caller.get("/holds", headers=HTML)).status_code == 403
         text = (await caller.get("/actions/ferry.cross", headers=HTML)).text
         assert 'href="/holds"' not in text
@@ -200,8 +200,8 @@ async def test_name_without_definition_is_held_by_force_only(site: Site, browser
     await page.get_by_label("Name", exact=True).fill("depot.later")
     await page.get_by_role("button", name="Hold it").click()
     await expect(page.locator("#do-hold .problem")).to_contain_text("there is no action 'depot.later' so far")
-    await page.get_by_label("If nothing has this name yet").select_option(
-        label="hold later executions (force)"
+    await page.get_by_label("If the name is unknown").select_option(
+        label="hold future executions of this name (force)"
     )
     await page.get_by_role("button", name="Hold it").click()
     row = page.locator("tr[data-row]", has_text="depot.later")

@@ -25,7 +25,10 @@ async def test_overview_names_dead_letters_until_they_are_gone(api: Api) -> None
         id = new_id()
         await api.house.rows(LETTER, id, b"{}", str(id))
         text = (await caller.get("/")).text
-        assert 'href="/dead-letters">Newest dead letter, from the queue events: “its mapping is odd”' in text
+        assert (
+            'href="/dead-letters">A message in the queue events could not be handled: “its mapping is odd”'
+            in text
+        )
         await api.house.rows("delete from dead_letter")
         assert "dead letter," not in (await caller.get("/")).text
 
@@ -79,7 +82,9 @@ async def test_overview_counts_only_workers_that_are_online(api: Api) -> None:
     finally:
         await api.house.rows("delete from process where name in ('killed', 'buried')")
         api.app.state.backend._activity = ActivityWatch()
-    assert re.findall(r"<b>(\d+)</b><span>workers?, (\d+) slots", text) == [(str(count), str(slots))]
+    assert re.findall(r"<b>(\d+)</b><span>workers? online, \d+ of (\d+) slots", text) == [
+        (str(count), str(slots))
+    ]
     assert "killed" in workers
     [current, dead] = re.split(r"<summary>\d+ dead process(?:es)?</summary>", workers)
     assert ("buried" in current, "buried" in dead) == (False, True)
@@ -112,7 +117,7 @@ async def test_figures_and_plots_of_the_overview_have_one_span(
     )  # as on a busy database: a look counts the newest slices only
     api.app.state.backend._activity = ActivityWatch()
     spans = re.compile(
-        r"ended in the last ([^,]+?)(?:,| failed)|aria-label=\"The last ([^\"]+)\"|<span>([^<]+) ago</span><span>now"
+        r"(?:in the last|\(last) ([^,<]+?)(?:,|\))|aria-label=\"The last ([^\"]+)\"|<span>([^<]+) ago</span><span>now"
     )
     try:
         async with api.caller() as caller:
@@ -123,17 +128,17 @@ async def test_figures_and_plots_of_the_overview_have_one_span(
     finally:
         api.app.state.backend._activity = ActivityWatch()
     assert {"".join(match) for match in spans.findall(first)} == {"90 s"}
-    assert "The rest of the last 15 min is still being counted." in first
+    assert "Penstock still counts the executions that ended earlier in the last 15 min." in first
     assert {"".join(match) for match in spans.findall(whole)} == {"15 min"}
-    assert "still being counted" not in whole
+    assert "Penstock still counts" not in whole
 
 
 async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
     assert (
-        "Failures, p50 and p95 are those of top-level executions, without tasks of workflows and child executions. "
-        "The number of ended executions includes these tasks and child executions." in text
+        "Failures, p50 and p95 count only top-level executions. "
+        "The number of ended executions also counts tasks of workflows and child executions." in text
     )
 
 
@@ -141,7 +146,7 @@ async def test_overview_says_that_durations_include_waits(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
     names = re.findall(
-        r"(p\d+) duration of the top-level executions that ended in the last \d+ (?:min|s), waits included",
+        r"(p\d+) duration of top-level executions in the last \d+ (?:min|s), including waits",
         text,
     )
     assert names == ["p50", "p95"]
@@ -175,7 +180,7 @@ async def test_search_finds_an_execution_by_each_of_its_names(api: Api) -> None:
         none = (await caller.get("/executions", params={"find": "of no execution"})).text
         by_id = await caller.get("/executions", params={"find": str(id)})
         everywhere = (await caller.get("/workers")).text
-        assert "<dt>key<dd>a-key-to-find<" in (await caller.get(f"/executions/{id}")).text
+        assert "<dt>idempotency key<dd>a-key-to-find<" in (await caller.get(f"/executions/{id}")).text
         assert (await caller.get(f"/api/v1/executions/{id}")).json()["key"] == "a-key-to-find"
     await api.house.client.cancel(id)
     assert "No execution matches this filter." in none

@@ -126,7 +126,7 @@ async def test_a_token_of_a_tenant_sees_only_that_tenant(api: Api) -> None:
         for path in SHARED:
             assert (await client.get(path)).status_code == 403
         counted = await client.get("/executions/many", params={"does": "rerun"})
-        assert "<b>1</b> would be run again" in counted.text
+        assert "If you confirm, <b>1</b> execution will be rerun" in counted.text
         assert (await client.get("/executions", params={"tenant": "public"})).status_code == 403
 
 

@@ -106,7 +106,7 @@ async def test_starts_of_the_form_join_a_burst(page: Page, site: Site) -> None:
         await page.wait_for_url("**/executions/*-*")
         ids.add(shown(page))
     [id] = ids
-    await expect(page.locator("#why")).to_contain_text("The burst has 2 starts so far.")
+    await expect(page.locator("#why")).to_contain_text("It combines 2 starts so far.")
     assert '"order": 22' in str((await site.house.client.get(id)).params)
     await site.house.client.cancel(id)
 
@@ -140,13 +140,13 @@ async def test_question_of_paused_workflow_is_answered_and_acted_on_after_resume
     await expect(row.locator(".status")).to_have_text(["running", "paused"])
     await page.goto("/inquiries")
     asked = page.locator("section.ask", has_text="May it dock?")
-    await expect(asked).to_contain_text("the tasks after it start when the workflow is resumed")
+    await expect(asked).to_contain_text("The tasks after the question start when the workflow is resumed")
     await page.goto(f"/executions/{id}")
     await expect(page.locator("#why")).to_contain_text("Is paused by ada (the dock is wet).")
     await expect(page.locator("#why .status")).to_have_text(["running", "paused"])
     await expect(page.locator("#why")).to_contain_text("A task waits for an answer: May it dock?")
     ask = page.locator("#ask")
-    await expect(ask).to_contain_text("the tasks after it start when the workflow is resumed")
+    await expect(ask).to_contain_text("The tasks after the question start when the workflow is resumed")
     await expect(ask.locator(".status")).to_have_text("paused")
     if pictures is not None:
         await page.screenshot(path=pictures / "paused_question.png", full_page=True)
@@ -324,11 +324,13 @@ async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site
     before = len(await audit.newest(site.house.session, limit=1000))
     await page.goto("/executions?tenant=bulk&find=depot.drive")
     await page.get_by_role("button", name="Cancel …").click()
-    await expect(page.locator("main .warn")).to_have_text("3 would be asked to stop.")
+    await expect(page.locator("main .warn")).to_have_text(
+        "If you confirm, 3 executions will be asked to stop."
+    )
     assert await site.house.rows("select 1 from execution where id = $1 and status = 'requested'", ids[0])
     assert len(await audit.newest(site.house.session, limit=1000)) == before
     await page.get_by_role("button", name="Cancel: 3 executions").click()
-    await expect(page.locator("main .calm")).to_have_text("3 were asked to stop.")
+    await expect(page.locator("main .calm")).to_have_text("3 executions were asked to stop.")
     await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
     left = await site.house.rows("select 1 from execution where id = any($1) and status <> 'cancelled'", ids)
     assert not left

@@ -83,7 +83,7 @@ async def test_account_explains_each_scope(site: Site) -> None:
     async with visitor(site) as client:
         account = (await client.get("/account")).text
     explained = re.findall(r"<li><code>(\w+)</code>: ", account)
-    assert explained == ["read", "operate", "define", "admin", "work"]
+    assert explained == ["read", "operate", "publish", "start", "answer", "define", "admin", "work"]
 
 
 def test_key_of_a_limit_is_shown_as_in_the_terminal() -> None:
@@ -193,7 +193,7 @@ async def test_list_and_page_count_the_same_attempts_of_a_function(site: Site) -
     async with visitor(site) as browser:
         runs = (await browser.get("/executions?action=depot.pack_up")).text
     row = runs.partition(f"/executions/{id}")[2].partition("</tr>")[0]
-    title = "The starts of a durable function: the first one, those after its waits, and retries."
+    title = "This number counts the first start of the durable function, one start after each wait, and the retries."
     assert f'<td class="figure" data-name="attempts" title="{title}">{attempts}</td>' in row
     assert "<dt>tries" not in text + workflow
 
@@ -304,7 +304,7 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
 async def test_inquiry_of_another_user_names_its_assignee(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/inquiries")).text
-    assert text.count(" may answer this.</p>") == 1
+    assert text.count(" may answer this question.</p>") == 1
     assert text.count(">Approve</button>") == 1
 
 
@@ -345,7 +345,7 @@ async def test_overview_counts_and_lists_failed_runs_without_tasks(site: Site) -
     async with visitor(site) as browser:
         text = (await browser.get("/")).text
     assert every > runs > 0
-    assert re.search(rf"<b>{runs}</b><span[^>]*>of \d+ top-level executions that ended in the last", text)
+    assert re.search(rf"<b>{runs}</b><span[^>]*>of \d+ ended top-level executions failed, timed out", text)
     failures = text.partition("Newest failures")[2]
     assert failures.count("<tr data-row>") == runs
     assert "›" not in failures
@@ -368,8 +368,8 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
         await site.house.rows("delete from process where name = 'late'")
         site.backend._activity = ActivityWatch()
     running, in_use = (
-        re.search(r"open top-level executions?[^<]*\b(\d+) of them on a worker", text),
-        re.search(r"slots, (\d+) in use", text),
+        re.search(r"open top-level executions?[^<]*\bWorkers run (\d+) of these", text),
+        re.search(r"(\d+) of \d+ slots in use</span>", text),
     )
     assert running is not None
     assert in_use is not None
@@ -413,8 +413,8 @@ async def test_pages_list_the_causes_of_waits_alike(site: Site) -> None:
     for cause in ("timer", "signal", "callback"):
         assert cause in SLEEP_CAUSES
         assert cause in WAIT_CAUSES
-    assert f"waiting, without a worker, for {SLEEP_CAUSES}" in overview
-    assert f"Waiting (for {WAIT_CAUSES}, or paused or held)" in execution
+    assert f"waiting for {SLEEP_CAUSES}; no worker is occupied" in overview
+    assert f"Waiting (for {WAIT_CAUSES}), paused or on hold" in execution
 
 
 async def test_choices_explain_their_empty_option(site: Site) -> None:
@@ -487,21 +487,21 @@ def test_commands_with_a_page_exist() -> None:
 
 SENTENCES = {
     "/": (
-        "Time from creation to end of top-level executions. It includes the time that they waited for",
-        "Time from creation to end per 15 s (waits included), last 15 min (axis from 0 to ",
-        "p50 duration of the top-level executions that ended in the last",
-        "top-level executions that ended in the last",
+        "Half of the top-level executions took less time from creation to end.",
+        "Duration of top-level executions per 15 s, including waits, last 15 min (axis from 0 to ",
+        "p50 duration of top-level executions in the last",
+        "failed, timed out or were abandoned (last 15 min)",
         "Open executions (with tasks and child executions)",
         "waiting for a slot of a limit",
-        "workflows and durable functions that wait for their own tasks or child executions",
-        "A dash: no worker has started it yet, or it is a workflow, which needs no worker.",
+        "workflows and durable functions with open tasks or child executions",
+        "A workflow always has a dash, because it needs no worker.",
     ),
     "/executions": (
         "All, with tasks",
         "7 more saved views …",
         "Has an open question",
-        "not yet sent to its route: a limit or a circuit breaker holds it back, or no live worker can run it",
-        "a worker runs it; or it is a workflow with open tasks",
+        "waits for a limit, for a circuit breaker, or for the start of a worker that can run it",
+        "a worker runs it, or it is a workflow with open tasks",
     ),
     "/executions/{good}": (
         "Start pending (waits for a slot, a worker or a start time)",
@@ -511,42 +511,42 @@ SENTENCES = {
     ),
     "/executions/{broke}": (
         "State of the function",
-        "Values that the code of the function has set with ctx.set",
+        "The code of the function sets these values with ctx.set to show its progress.",
         "Result of pack",
         "This action is a durable function: ",
     ),
     "/executions/{queued}": ("Set the priority", "Cancel the execution", "has held its slot the longest: "),
     "/actions/depot.check": (
-        "A further request to start it with the same debounce key during this time replaces the parameters",
+        "If another request with the same debounce key arrives during the wait, its parameters replace the earlier ones.",
         "Requests with the same key, such as doc-17, share one execution.",
         "those with a higher number start first",
-        "The execution starts at the latest this long after the first request",
+        "After that time, the execution starts even if more requests arrive.",
     ),
     "/events/{event}": ("the condition `payload.order == 13` is false.",),
     "/limits": (
         "If a limit has a key, each value of the key has its own slots and its own queue.",
-        "the average since that queue was last empty. A dash under Longest wait or Started per minute: "
-        "no execution waits there. A dash under Key: the limit has no key. "
-        "Limits with no slot in use and nothing waiting are not shown.",
+        "“Started per minute” is the average since this queue was last empty.",
+        "A dash under “Longest wait” or “Started per minute” means that no execution waits.",
+        "If a limit has no slot in use and no waiting execution, this table omits it.",
     ),
     "/limits/depot.gate": ("Set the slots",),
     "/workers": (
-        "waits on its route until a suitable worker with a free slot takes it.",
+        "waits for a free slot of a worker that can run it.",
         "If an action names no route, the first routing rule that matches the action decides",
         "This page does not list API servers.",
         "Commands",
     ),
     "/schedules": ("One bar can stand for several starts within 15 minutes.",),
     "/schedules/new": ("cron: 0 2 * * *", "every: 15m", "at: 2030-01-31T09:00", "rrule: FREQ=DAILY;BYHOUR=2"),
-    "/rules/depot.large": ("Executions that were started by this rule are not changed.",),
+    "/rules/depot.large": ("The executions that this rule started are not changed.",),
     "/events": ("1 rule matched, 1 rule failed",),
     "/rules?rule=depot.broken": (
         "Evaluate the rule again for these events",
-        "Evaluates the current version of depot.broken for each event on which it failed.",
+        "This evaluates the current version of depot.broken for each event on which the rule failed.",
     ),
     "/audit": (
         "unchanged: the request was valid, and nothing had to change.",
-        "To check the log for tampering (rows changed, deleted or added afterwards)",
+        "To find rows that were later changed, deleted or added, run penstock audit verify.",
         "Until (UTC)",
     ),
     "/dead-letters": ("share one row.",),
@@ -560,10 +560,10 @@ SENTENCES = {
     "/users": (
         "A unique name.",
         "If Tenants is empty, this replaces the roles that apply to all tenants.",
-        "publish, start, answer: each permits only one of these three things.",
+        "publish: only publish events.<li>start: only start actions.<li>answer: only answer inquiries.",
     ),
     "/enforcements": (
-        "An enforcement records that a rule matched an event, or that its evaluation for that event failed.",
+        "An enforcement records that a rule matched an event, or that the rule failed on the event.",
         "Evaluated",
     ),
     "/secrets": ("Only executions of this tenant can use the secret.", "Encryption key id"),

@@ -63,10 +63,7 @@ def test_each_common_description_is_used_by_two_fields(app: FastAPI) -> None:
 def test_page_shows_code_links_and_the_sentence_of_a_model(document: dict[str, Any]) -> None:
     page = page_of(document)
     assert '<a href="#MissedFires">MissedFires</a> or null' in page
-    assert (
-        "<code>scheduled</code>: waits on its route until a suitable worker with a free slot takes it."
-        in page
-    )
+    assert "<code>scheduled</code>: waits for a free slot of a worker that can run it." in page
     assert "<p>A limit that is in force.</p>" in page
     assert "`" not in page
 

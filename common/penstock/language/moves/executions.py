@@ -51,20 +51,17 @@ MOVES: dict[str, frozenset[str]] = {
 STATUSES = (*MOVES, *sorted(FINAL))
 
 MEANINGS: Mapping[str, str] = {
-    REQUESTED: "accepted, and about to be processed, waiting for its start time (a delay or a retry), or on hold until an "
-    "operator releases it",
-    QUEUED: "not yet sent to its route: a limit or a circuit breaker holds it back, or no live worker can run it",
-    SCHEDULED: "waits on its route until a suitable worker with a free slot takes it",
-    RUNNING: "a worker runs it; or it is a workflow with open tasks",
-    WAITING: f"waits, without a worker, for {WAIT_CAUSES}",
-    CANCELING: "being stopped after a cancel or a timeout, while a worker still has it",
-    COMPLETED: "succeeded; its result, if any, is stored",
+    REQUESTED: "just created, not due yet (a delay or a retry), paused or on hold",
+    QUEUED: "waits for a limit, for a circuit breaker, or for the start of a worker that can run it",
+    SCHEDULED: "waits for a free slot of a worker that can run it",
+    RUNNING: "a worker runs it, or it is a workflow with open tasks",
+    WAITING: f"waits for {WAIT_CAUSES}, without occupying a worker",
+    CANCELING: "cancelled or timed out, but its worker has not stopped it yet",
+    COMPLETED: "ended with success",
     FAILED: "ended with an error: its last attempt failed, one of its tasks failed, or it could not be started",
-    TIMEOUT: "took too long: it exceeded its timeout, it did not start before its expiry, or its answer or event did not come "
-    "in time",
-    CANCELLED: "ended on request, with its parent, or by a full limit that cancels executions instead of enqueuing them",
-    ABANDONED: "given up, because its worker was lost too many times",
-    SKIPPED: "a task or step that did not run: its condition, or the outcome of the tasks before it, excluded "
-    "it; or an operator skipped it",
+    TIMEOUT: "ran out of time: it exceeded its timeout, expired before its start, or got no answer or event in time",
+    CANCELLED: "ended early: on request, because its parent ended, or because a limit was full",
+    ABANDONED: "ended without a result, because its workers were lost too many times",
+    SKIPPED: "did not run: its condition was false, an earlier task did not end as required, or an operator skipped it",
 }
 """The meaning of each status for people, without its subject. The pages, the API and docs/lifecycle.md have it from here."""

@@ -12,6 +12,6 @@ INQUIRY = "inquiry"
 """A wait for an answer. Payload: prompt, schema, assignee, timeout in seconds, default."""
 SLEEP_CAUSES = "a timer, signal or callback"
 """The causes that end the wait of an action without a question and without an open child, as text for people."""
-WAIT_CAUSES = "an answer, event, timer, signal, child or callback"
+WAIT_CAUSES = "an answer, event, timer, signal, child execution or callback"
 """The causes that end a wait without a worker: of an action, or of a task that only waits."""
 WAITS = frozenset({WAIT_FOR_EVENT, INQUIRY})

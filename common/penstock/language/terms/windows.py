@@ -23,7 +23,7 @@ DROPPED: Mapping[Reason, str] = {
     "expired": "the rule needs further events within its window, but they did not come in time",
     "answered": "the event that was expected came in time, so there is nothing to report",
     "full": f"its window had more than {MAX_EVENTS:,} events",
-    "late": "it arrived later than the lateness of the window allows",
+    "late": "the event came too late for the window, even with its `lateness`",
     "changed": "the rule was disabled, deleted or given another window",
 }
 """The sentence that an operator reads for each reason."""

@@ -60,7 +60,7 @@ def _too_few(graph: Graph, node: Node, state: SkippedTask) -> str:
     if not state.success:
         routing = [source for source in node.sources if node.index in (graph[source].routes or ())]
         if len(routing) == len(node.sources):
-            return f"{_named(graph, routing, 'or')} did not lead to it (`next`)"
+            return f"{_named(graph, routing, 'or')} did not choose this task (`next`)"
         return f"none of the tasks before it succeeded, and it needs {node.early_success}"
     return f"only {state.success} of the tasks before it succeeded, and it needs {node.early_success}"
 
@@ -85,7 +85,7 @@ def _by_outcomes(graph: Graph, node: Node, statuses: Mapping[int, str | None]) -
     if skipped:
         clauses.append(f"{_named(graph, skipped)} {'was' if len(skipped) == 1 else 'were'} skipped")
     if not clauses and routing:
-        clauses.append(f"{_named(graph, routing, 'or')} did not lead to it (`next`)")
+        clauses.append(f"{_named(graph, routing, 'or')} did not choose this task (`next`)")
     if not clauses:
         clauses.append("a task before it did not succeed")
     if when is None:

@@ -15,7 +15,7 @@ from penstock.store.admission import holds, waiting_for
 from penstock.store.admission.waiting_for import AheadOnRoute, Parked, ReadyTimer, StartBurst, WaitingMessage
 from penstock.store.executions import past_attempts
 from penstock.store.executions.executions import Execution
-from penstock.store.outbox.queues import EXECUTION_REQUESTED
+from penstock.store.outbox.queues import EXECUTION_REQUESTED, WORK
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 from penstock.store.workflows import open_tasks
@@ -54,7 +54,7 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
         remedy = (
             f"If the broker lost the message, an executor sends it again after {span(settings.restage_age)}."
         )
-        clause = f"has been ready for {span(age)}, but its queue has no message for it"
+        clause = f"has been ready for {span(age)}, but its message is not in the queue"
         return why_of(row, "message", clause, remedy, **facts)
     clause, ready = "waits for an executor to schedule it", f"It has been ready for {span(age)}."
     return why_of(row, "message", clause, ready, **facts, seconds=age)
@@ -101,7 +101,7 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
             row,
             "timer",
             f"is due to start {when}",
-            f"Change that with: penstock reschedule {row.id} --in SECONDS",
+            f"Change its start with: penstock reschedule {row.id} --in SECONDS",
             **facts,
             timer="not_before",
         )
@@ -114,7 +114,7 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
         f"waits for attempt {row.attempt + 1}, which is due {when}: attempt {last.attempt} failed "
         f"({error.get('type')}: {error.get('message')})"
     )
-    sooner = f"Change that with: penstock reschedule {row.id} --in SECONDS"
+    sooner = f"Change its start with: penstock reschedule {row.id} --in SECONDS"
     return why_of(row, "timer", clause, sooner, **facts, timer="retry")
 
 
@@ -125,9 +125,9 @@ def _debounced(row: Execution, timer: ReadyTimer, burst: StartBurst, facts: dict
     return why_of(
         row,
         "timer",
-        f"starts in {span(timer.seconds)} if no other start of its burst follows",
+        f"starts in {span(timer.seconds)}, unless another start with its debounce key comes first",
         *latest,
-        f"The burst has {count(burst.starts, 'start')} so far.",
+        f"It combines {count(burst.starts, 'start')} so far.",
         f"It has the parameters of the {burst.keep} start.",
         f"Start it sooner with: penstock reschedule {row.id}",
         **facts,
@@ -157,7 +157,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
     ahead = await waiting_for.ahead_on_route(session, row.open_queue, row.id)
     facts |= {"before": ahead.count, "of_higher_priority": ahead.higher, "of_other_tenants": ahead.turns}
     place_text = _place_text(row, ahead)
-    able = f"{count(workers.able, 'worker')} that could run it"
+    able = f"{count(workers.able, 'worker')} that can run it"
     of_route = ""
     if workers.on_route > workers.able + workers.leaving:
         of_route = f" (of {workers.on_route} on its route)"
@@ -166,7 +166,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         clause = f"waits for room on {able}: {_refused(row, parked)}"
         return why_of(row, "route", clause, place_text, **facts)
     if workers.busy >= workers.slots:
-        clause = f"waits for a free slot of {able}, which had no free slot at the last heartbeat"
+        clause = f"waits for a free slot of {able}: at the last heartbeat, all slots were in use"
         return why_of(row, "route", clause, place_text, **facts)
     if message is None and age > settings.restage_age and not ahead.count:
         remedy = (
@@ -174,18 +174,17 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         )
         clause = f"has waited on its route for {span(age)}, and {able} did not claim it"
         return why_of(row, "route", clause, remedy, **facts)
-    clause = f"waits for a worker to claim it: {count(workers.able, 'worker')} could run it{of_route}"
+    clause = f"waits for a worker to claim it: {count(workers.able, 'worker')} can run it{of_route}"
     return why_of(row, "route", clause, f"It has been ready for {span(age)}.", place_text, **facts)
 
 
 def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
     """Return a sentence with the number of executions that come before this one on its route, and the reasons."""
-    text = (
-        f"{count(ahead.count, 'execution')} {'is' if ahead.count == 1 else 'are'} ahead of it on {row.queue}"
-    )
+    route = (row.queue or "").removeprefix(WORK)
+    text = f"{count(ahead.count, 'execution is', 'executions are')} ahead of it on the route {route}"
     reasons = [f"{ahead.higher} of higher priority"] if ahead.higher else []
     if ahead.turns:
-        reasons.append(f"{ahead.turns} whose turn it is")
+        reasons.append(f"{ahead.turns} whose turn comes first")
     if reasons and ahead.older:
         reasons.append(f"{ahead.older} older")
     return f"{text}: {', '.join(reasons)}." if reasons else f"{text}."
@@ -194,7 +193,7 @@ def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
 def _refused(row: Execution, parked: Parked) -> str:
     """Return a clause about the worker that was offered the execution, and why it could not run it."""
     if not parked.offered:
-        return f"some workers of its route lack {row.action}, so only the other workers get it"
+        return f"some workers of its route lack {row.action}, so it is only sent to the other workers"
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
     if parked.executor is None:
         return f"it was offered to {worker}, which lacks {row.action}"

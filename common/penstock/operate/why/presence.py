@@ -15,7 +15,7 @@ from penstock.store.processes.presence import Workers
 from penstock.store.session.database import Session
 
 NO_EXECUTOR = "waits for an executor, and none is online"
-START_EXECUTOR = "Start one with `penstock executor`, or everything with `penstock dev`."
+START_EXECUTOR = "Start an executor with `penstock executor`, or all services with `penstock dev`."
 
 
 async def executors(session: Session, settings: Settings) -> int:
@@ -40,18 +40,25 @@ async def missing(session: Session, row: Execution, workers: Workers) -> tuple[s
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     route = row.open_queue.removeprefix(WORK)
     if workers.leaving:
-        near = f"{count(workers.leaving, 'worker')} could run it, but takes no new work"
+        near = f"{count(workers.leaving, 'worker')} could run it, but {'takes' if workers.leaving == 1 else 'take'} no new work"
     elif workers.on_route:
-        near = f"{count(workers.on_route, 'worker')} of that route, without the action"
+        near = count(
+            workers.on_route, "worker serves this route, but lacks", "workers serve this route, but lack"
+        )
+        near += " the action"
     elif workers.with_action:
-        near = f"{count(workers.with_action, 'worker')} with the action on other routes"
+        near = count(
+            workers.with_action,
+            "worker has the action, but serves other routes",
+            "workers have the action, but serve other routes",
+        )
     else:
-        near = f"{count(workers.live, 'other worker')} online" if workers.live else "no worker is online"
+        near = "the online workers do neither" if workers.live else "no worker is online"
     if body.get("executor") == REMOTE:
         start = f"a program that offers {row.action} on the route {route} (docs/workers-in-any-language.md)"
     else:
         start = f"penstock worker --module FILE --routes {route}"
     return (
-        f"waits for a worker that serves the route {route} and has {row.action}: there is none ({near})",
-        f"Start one: {start}",
+        f"waits for a worker that serves the route {route} and has {row.action}: {near}",
+        f"Start such a worker: {start}",
     )

@@ -25,12 +25,14 @@ HISTORY = 3
 async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     place = await admission_line.place(session, row.id)
     if place is None:
-        return why_of(row, "message", "has just left the queue, and is about to be scheduled")
+        return why_of(row, "message", "has just left the queue, and is about to be sent to a worker")
     limits = await admission_line.limits(session, place.lane, row.id)
     keys = [{"limit": limit.ref, "group": group_of(limit.group_value, limit.by)} for limit in limits]
     facts: dict[str, Any] = {"waited": place.waited, "keys": keys, "priority": -place.rank}
     if place.gate_kind == "regroup":
-        changed = "Limits have changed. An executor will sort its queue again. It keeps its place."
+        changed = (
+            "Limits have changed. An executor will sort the queue again. This execution keeps its place."
+        )
         if not await presence.executors(session, settings):
             return why_of(row, "outage", presence.NO_EXECUTOR, changed, presence.START_EXECUTOR, **facts)
         clause = "waits for an executor to sort its queue again, since limits have changed"
@@ -39,8 +41,10 @@ async def queued(session: Session, row: Execution, settings: Settings) -> Why:
         workers = await presence.workers(session, row, settings)
         facts |= {"workers": asdict(workers), "route": row.queue}
         if workers.able:
-            return why_of(row, "worker", "is about to be admitted: a worker for it is online now", **facts)
-        passed = "It keeps its place in line. Other executions may start before it."
+            return why_of(
+                row, "worker", "is about to leave the queue: a worker that can run it is online now", **facts
+            )
+        passed = "It keeps its place in line. Executions that have a worker can start before it."
         return why_of(row, "worker", *await presence.missing(session, row, workers), passed, **facts)
     return await _before(session, row, settings, place, limits, facts)
 
@@ -82,7 +86,7 @@ async def _before(
     if further_limits:
         name = "limit" if len(further_limits) == 1 else "limits"
         details.append(
-            f"Then it also needs a slot of the {name} {' and '.join(map(_with_slots, further_limits))}."
+            f"It also needs a slot of the {name} {' and '.join(map(_with_slots, further_limits))}."
         )
     if limit.breaker:
         rows = [
@@ -118,7 +122,7 @@ async def _before(
     room = f"The limit {limit.ref}{whose} has room."
     if not await presence.executors(session, settings):
         return why_of(row, "outage", presence.NO_EXECUTOR, room, presence.START_EXECUTOR, **facts)
-    clause = f"is about to be admitted: the limit {limit.ref}{whose} has room"
+    clause = f"is about to leave the queue: the limit {limit.ref}{whose} has room"
     return why_of(row, "limit", clause, **facts)
 
 
@@ -164,7 +168,7 @@ def _broken(breaker: BreakerState, whose: str) -> tuple[str, list[str]]:
         probe = f"The next probe of the breaker starts in {span(breaker.probe_in)}."
     else:
         probe = "A probe of the breaker is running."
-    return f"waits for the breaker of {name}{whose}, open{since}: {cause}", [probe]
+    return f"waits for the breaker of {name}{whose}, which is open{since}: {cause}", [probe]
 
 
 def _costs(limit: KeyLimit, whose: str) -> str:

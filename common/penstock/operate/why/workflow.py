@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 NOT_BEGUN = "not begun"
 DUE = "due"
 """The stored status of a task that has not started, since its workflow is paused or has no room for it."""
-ANSWER_WHILE_PAUSED = (
-    "An answer is stored at once, and the tasks after it start when the workflow is resumed."
-)
+ANSWER_WHILE_PAUSED = "You can answer now. The tasks after the question start when the workflow is resumed."
 """The effect of an answer to a question of a paused workflow."""
 
 
@@ -94,7 +92,7 @@ def _stopped_by(head_row: WorkflowHead, head: Mapping[str, Any]) -> str:
     if head_row.stop_status:
         return f"is being stopped ({head_row.stop_reason})"
     if head.get("phase") == STOPPING:
-        return "fails: after a failure that no task handles, nothing more starts (`fail_fast`)"
+        return "is failing: a task failed and no task handles that, so nothing more starts (`fail_fast`)"
     return ""
 
 

@@ -49,7 +49,10 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
     if (await figures.figures(session, LATE, 60.0)).active and not await presence.executors(session, STALE):
         troubles.append(
             ScheduleTrouble(
-                "no executor", None, "no executor runs, so no schedule fires", "Start `penstock executor`."
+                "no executor",
+                None,
+                "no executor is online, so schedules start nothing",
+                "Start `penstock executor`.",
             )
         )
     troubled = await figures.troubled(session, LATE)
@@ -66,22 +69,28 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
         )
     for late in await figures.orphaned(session, ORPHANED):
         sentence = (
-            f"{late.count} fires have no started execution yet; the first one is the fire of "
+            f"{late.count} of its executions have not begun on a worker. The oldest was due at "
             f"{late.first:%Y-%m-%d %H:%M:%S} UTC"
         )
         troubles.append(
             ScheduleTrouble(
-                "orphaned", late.schedule, sentence, "Check that a worker with its action serves its route."
+                "orphaned",
+                late.schedule,
+                sentence,
+                "Check that a worker has the action of the schedule and serves its route.",
             )
         )
     troubles += _several(
-        "stalled", await figures.stalled(session, STALLED), MOST_STALLED, "runs that do not end"
+        "stalled",
+        await figures.stalled(session, STALLED),
+        MOST_STALLED,
+        "executions have been open for too long",
     )
     troubles += _several(
         "missed",
         await figures.missed(session, WINDOW),
         MOST_MISSED,
-        "fires that were recorded as missed in the last hour",
+        "start times were missed in the last hour",
     )
     troubles += [_ahead(row) for row in await figures.ahead(session, LATE)]
     return troubles
@@ -89,10 +98,13 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
 
 def _ahead(row: FiredAhead) -> ScheduleTrouble:
     sentence = (
-        f"it has fired up to {row.since:%Y-%m-%d %H:%M:%S} UTC, and the database's clock went back since then. It fires "
-        "again after that instant"
+        f"the database's clock went back after the fire of {row.since:%Y-%m-%d %H:%M:%S} UTC. The schedule fires again "
+        "after that instant"
     )
-    hint = f"If that is too late: penstock schedule enable {row.schedule}. It then fires for the instants that have no fire yet."
+    hint = (
+        f"To let it fire earlier, run: penstock schedule enable {row.schedule}. It then fires for each start time that has "
+        "not fired yet."
+    )
     return ScheduleTrouble("ahead", row.schedule, sentence, hint)
 
 
@@ -101,9 +113,9 @@ def _broken(row: Troubled) -> ScheduleTrouble:
 
 
 def _late(row: Troubled) -> ScheduleTrouble:
-    sentence = f"it has been due for {row.late:.0f} s"
+    sentence = f"its start is {row.late:.0f} s late"
     return ScheduleTrouble(
-        "late", row.schedule, sentence, "Search the logs of the executors for loop=schedules."
+        "late", row.schedule, sentence, "Search the logs of the executors for the text loop=schedules."
     )
 
 

@@ -39,7 +39,7 @@ async function send(form, button) {
     const bare = method === "DELETE" || method === "GET";
     const answer = await fetch(document.body.dataset.base + address, { method, headers, body: bare ? undefined : JSON.stringify(body), credentials: "same-origin" });
     const said = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
-    if (!answer.ok) { show(refusal(form, said) ?? `the server said ${answer.status}`); delete form.dataset.key; return; }
+    if (!answer.ok) { show(refusal(form, said) ?? `The server answered with status ${answer.status}.`); delete form.dataset.key; return; }
     form.removeAttribute("data-dirty");
     delete form.dataset.key;
     if (form.dataset.shows && said[form.dataset.shows]) { reveal(form, said[form.dataset.shows], said.warnings); look(); return; }
@@ -74,9 +74,9 @@ function refusal(form, { detail, hint, faults }) {
 function counted(answer, name) {
   if (!name || !Array.isArray(answer)) return null;
   const starts = answer.filter((entry) => entry[name]).length;
-  if (!answer.length) return "This range has no start time up to now.";
-  if (!starts) return "Nothing is started: each start time in this range has an execution already.";
-  return `${starts} ${starts === 1 ? "execution is" : "executions are"} started.`;
+  if (!answer.length) return "This range has no start time in the past.";
+  if (!starts) return "No execution was started: each start time in this range already has one.";
+  return `${starts} ${starts === 1 ? "execution was" : "executions were"} started.`;
 }
 
 /** What the fields say, as one document. What is left empty is left out. In a form of changes (data-changes) a field that is as
@@ -123,7 +123,7 @@ function read(field) {
   if (kind !== "json") return text;
   try { return JSON.parse(text); } catch (error) {
     const name = field.labels?.[0]?.textContent.trim() ?? "this field";
-    throw new Error(`${name} is not JSON: ${error.message}\nTexts are in double quotes: "like this".`);
+    throw new Error(`${name} is not JSON: ${error.message}\nWrite texts in double quotes: "like this".`);
   }
 }
 

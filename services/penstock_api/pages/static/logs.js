@@ -28,7 +28,7 @@ export function follow() {
       const { lines, ended, left_out: left } = await answer.json();
       add(lines);
       empty.hidden = box.childElementCount > 0;
-      state.textContent = left ? `of the workflow and the 299 oldest executions of its tasks. The output of ${left} others is not shown.` : ended ? "" : "live";
+      state.textContent = left ? `of the workflow and the 299 oldest executions of its tasks. The output of ${left} newer executions is not shown.` : ended ? "" : "live";
       if (!ended || lines.length) setTimeout(turn, lines.length ? 50 : PAUSE);
     } catch {
       setTimeout(turn, 5 * PAUSE);

@@ -100,7 +100,7 @@ def test_transition_that_was_not_taken_is_named() -> None:
         """.replace("when: failed", "when: '{{ failed() }}'")
     )
     world.finish(("a", 1))
-    assert reasons(world) == {"b": "a did not lead to it (`next`)"}
+    assert reasons(world) == {"b": "a did not choose this task (`next`)"}
 
 
 def test_first_task_is_skipped_by_its_own_condition() -> None:

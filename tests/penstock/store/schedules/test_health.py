@@ -110,7 +110,7 @@ async def test_many_missed_fires_and_many_stalled_runs_are_trouble(house: House)
     await house.fire()
     assert await named(house) == {("missed", "clock.a")}
     [missed] = await house.client.schedules.health()
-    assert missed.says == "at least 51 fires that were recorded as missed in the last hour"
+    assert missed.says == "at least 51 start times were missed in the last hour"
     assert missed.hint == "`penstock schedule history clock.a` shows them."
     await house.rows("update fire set kind = 'due'")
     # A minute may have begun meanwhile, and the other two have fired.
