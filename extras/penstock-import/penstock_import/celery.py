@@ -190,6 +190,10 @@ class CeleryProject:
         """True if a file may bind queues to exchanges in its own way."""
         self._further_refs: dict[str, list[str]] = {}
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
+        self._uncertain: set[str] = set()
+        """Actions whose tasks have a name that depends on a folder which no file tells."""
+        self._uncertain_files: set[str] = set()
+        """Files with a line about such names."""
         self._signatures: dict[str, Signature] = {}
         self._task_functions: list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]] = []
         self._bound: set[int] = set()
@@ -274,7 +278,9 @@ class CeleryProject:
                 self.report.gap(
                     name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
-        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
+        text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
+        texts = text_files.texts if text_files is not None else {}
+        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees, texts)
         own_modules = {path: tree for name, tree in trees.items() for path in self._modules.of(name)}
         for name, tree in trees.items():
             own_modules["." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")] = tree
@@ -385,7 +391,6 @@ class CeleryProject:
             self._canvases(name, tree)
         for name, use in reads_of_servers(trees, self._names_of_queues()):
             self._by_other_names.setdefault(name, []).append(use)
-        text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
                 self._take(place)
@@ -584,8 +589,12 @@ class CeleryProject:
         self._refs.setdefault(celery_name, name)
         if named is not None:
             self._fixed.add(name)
-        for further in modules[1:] if supplied is None else ():
+        unproven = self._modules.further(file) if supplied is None else []
+        for further in dict.fromkeys([*modules[1:], *unproven]) if supplied is None else ():
             self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
+        if unproven:
+            self._uncertain.add(name)
+            self._tell_uncertain(file, node, [modules[0], *unproven])
         self._task_functions.append((file, node))
         self._bound |= {id(node)} if is_bound else set()
         self._signatures[name] = signature
@@ -615,6 +624,15 @@ class CeleryProject:
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
                       "Parameters have names: take a list as a named parameter.")  # fmt: skip
+
+    def _tell_uncertain(self, file: str, node: ast.AST, modules: list[str]) -> None:
+        """Record a gap, once for a file, for names of tasks that depend on the folder that Python searches."""
+        if file not in self._uncertain_files:
+            self._uncertain_files.add(file)
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, node, f"the names of the tasks of {file}, which begin with one of {', '.join(modules)}",
+                      "No import tells the folder that Celery is started in: see `celery inspect registered`, and compare "
+                      "schedules and routes with it.")  # fmt: skip
 
     def _tell_classes(self) -> None:
         """Record a gap for each task that is an object of a class, and for each option that its class gives."""
@@ -781,6 +799,7 @@ class CeleryProject:
         }
         keys_of_maps = [list(dict.fromkeys(key for _, key, _ in routes)) for routes in maps]
         fitting: dict[tuple[int, RouteKey], list[str]] = {place: [] for place in by_key}
+        uncertain = set[tuple[int, RouteKey]]()
         for name in dict.fromkeys(self._refs.values()):
             keys = [(ref, deciding_key(keys_of_maps, ref)) for ref in self._refs_of(name)]
             decided = next((key for _, key in keys if key is not None), None)
@@ -790,10 +809,17 @@ class CeleryProject:
             if other := next((pair for pair in keys if pair[1] not in (None, decided)), None):
                 file, node = by_key[decided]
                 _, other_key = other[1] or decided
+                uncertain |= {decided} if name in self._uncertain else set()
                 self._gap(file, node, f"the route of {decided[1]} for {name}, although {other_key} would fit its name {other[0]}",
                           "The first route is imported: see by which name the application imports the task.")  # fmt: skip
+            elif name in self._uncertain and (unfit := next((ref for ref, key in keys if key is None), None)):
+                file, node = by_key[decided]
+                fit = next(ref for ref, key in keys if key is not None)
+                uncertain.add(decided)
+                self._gap(file, node, f"the route of {decided[1]} for {name}, which fits its name {fit} and not {unfit}",
+                          "The route is imported: see by which name the application imports the task.")  # fmt: skip
         for place, (file, node) in by_key.items():
-            self._route(file, str(place[1]), node, fitting[place])
+            self._route(file, str(place[1]), node, fitting[place], is_certain=place not in uncertain)
         for number, routes in enumerate(maps):
             for file, key, node in routes:
                 last_file, last = by_key[number, key]
@@ -801,7 +827,7 @@ class CeleryProject:
                     self._gap(file, node, f"the route of {key}, which stands again at {last_file}:{last.lineno}",
                               "The later route is imported: see which route counts.")  # fmt: skip
 
-    def _route(self, file: str, key: str, node: ast.expr, fitting: list[str]) -> None:
+    def _route(self, file: str, key: str, node: ast.expr, fitting: list[str], is_certain: bool) -> None:
         self.report.found["routes"] += 1
         try:
             value = literal(node, self._constants)
@@ -820,7 +846,7 @@ class CeleryProject:
             settled.add("routing_key")
         for option in sorted(value.keys() - settled) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
-        if len(self.report.gaps) == previous:
+        if len(self.report.gaps) == previous and is_certain:
             self.report.map("routes", key)
         for name in fitting:
             # The queue that a task names takes precedence over its route.
