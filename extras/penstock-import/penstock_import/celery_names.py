@@ -116,7 +116,7 @@ def _names_package(tree: ast.Module, package: str) -> bool:
 
 def _roots(folder: Path, trees: Mapping[str, ast.Module]) -> list[tuple[str, ...]]:
     """Return the folders below `folder` that its files add to the path of Python, deepest first."""
-    written = {text for tree in trees.values() for text in _added(tree)} | set(_of_project(folder))
+    written = {text for tree in trees.values() for text in _added(tree, trees)} | set(_of_project(folder))
     folders = {
         tuple(path.relative_to(folder).parts)
         for text in written
@@ -132,17 +132,32 @@ def _places(folder: Path, text: str) -> Iterator[Path]:
         yield folder.joinpath(*parts)
 
 
-def _added(tree: ast.Module) -> Iterator[str]:
-    """Yield the last literal parts of each folder that a module adds to `sys.path`."""
+def _added(tree: ast.Module, trees: Mapping[str, ast.Module]) -> Iterator[str]:
+    """Yield the last literal parts of each folder that a module adds to `sys.path`, also by a name of any module."""
     for node in walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in _PATHS and node.args:
-            parts = _TEXT.findall(ast.unparse(node.args[-1]))
-            if parts:
-                yield "/".join(part.strip("/") for part in parts)
+            folder = node.args[-1]
+            if isinstance(folder, ast.Call) and len(folder.args) == 1 and ast.unparse(folder.func) == "str":
+                folder = folder.args[0]
+            is_name = isinstance(folder, ast.Name | ast.Attribute)
+            for value in _values_of(ast.unparse(folder).rpartition(".")[2], trees) if is_name else [folder]:
+                parts = _TEXT.findall(ast.unparse(value))
+                if parts:
+                    yield "/".join(part.strip("/") for part in parts)
         elif isinstance(node, ast.keyword) and node.arg == "package_dir" and isinstance(node.value, ast.Dict):
             for key, value in zip(node.value.keys, node.value.values, strict=True):
                 if getattr(key, "value", None) == "" and isinstance(value, ast.Constant):
                     yield str(value.value)
+
+
+def _values_of(name: str, trees: Mapping[str, ast.Module]) -> Iterator[ast.expr]:
+    """Yield the values that statements at the top of the modules give a name."""
+    for tree in trees.values():
+        for part in tree.body:
+            if isinstance(part, ast.Assign) and any(
+                getattr(target, "id", "") == name for target in part.targets
+            ):
+                yield part.value
 
 
 def _of_project(folder: Path) -> Iterator[str]:
