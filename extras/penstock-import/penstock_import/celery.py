@@ -53,6 +53,7 @@ from penstock_import.celery_commands import (
     variables_of_code,
 )
 from penstock_import.celery_computed import write_out_schedules
+from penstock_import.celery_copies import write_out_copies
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -287,6 +288,7 @@ class CeleryProject:
         changed = assigned_members(trees.values())
         for name, tree in trees.items():
             note_overwritten(name, tree, own_modules)
+        write_out_copies(trees, own_modules)
         write_out_schedules(trees, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
@@ -1703,8 +1705,9 @@ def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str
     imports from another package, or gives to an import as another name."""
     shared: dict[str, ast.expr] = {}
     ambiguous = set(_names_of_other_packages(trees, package))
+    class_constants = _class_constants(trees)
     for tree in trees.values():
-        own = constants_of(tree) | _class_constants(tree)
+        own = constants_of(tree) | class_constants[id(tree)]
         ambiguous |= _assigned_names(tree) - own.keys()
         ambiguous |= {
             alias.asname
@@ -1740,20 +1743,36 @@ def _returned_values(trees: Mapping[str, ast.Module], package: str) -> dict[str,
     return {name: value for name, value in returned.items() if meanings[name] == 1}
 
 
-def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return the literals that classes of a module give once, by `Class.name`."""
-    pairs = [
-        (f"{node.name}.{target.id}", part.value)
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        for part in node.body
-        if isinstance(part, ast.Assign)
-        for target in part.targets
-        if isinstance(target, ast.Name)
-    ]
-    names = [name for name, _ in pairs]
+def _class_constants(trees: Mapping[str, ast.Module]) -> dict[int, dict[str, ast.expr]]:
+    """Return the literals that classes give once, also through a base of the sources, by module and by `Class.name`."""
+    classes: dict[str, list[ast.ClassDef]] = {}
+    for tree in trees.values():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(node)
+
+    def values_of(class_: ast.ClassDef, below: frozenset[str]) -> dict[str, list[ast.expr]]:
+        values: dict[str, list[ast.expr]] = {}
+        for part in class_.body:
+            for target in part.targets if isinstance(part, ast.Assign) else ():
+                if isinstance(target, ast.Name) and isinstance(part, ast.Assign):
+                    values.setdefault(target.id, []).append(part.value)
+        for base in class_.bases:
+            own = classes.get(last_name(base), [])
+            is_single = len(own) == 1 and own[0].name not in below
+            inherited = values_of(own[0], below | {class_.name}) if is_single else {}
+            values = inherited | values  # a name of the class, or of an earlier base, counts
+        return values
+
     return {
-        name: value for name, value in pairs if isinstance(value, ast.Constant) and names.count(name) == 1
+        id(tree): {
+            f"{node.name}.{name}": values[0]
+            for node in tree.body
+            if isinstance(node, ast.ClassDef)
+            for name, values in values_of(node, frozenset()).items()
+            if len(values) == 1 and isinstance(values[0], ast.Constant)
+        }
+        for tree in trees.values()
     }
 
 
