@@ -231,7 +231,7 @@ _BEAT_AND_RESULTS = frozenset({"django_celery_beat", "django_celery_results", "d
 SERVER_SETTINGS = frozenset({"BROKER_URL", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"})
 """The settings with the address of a server that holds Celery's messages or results."""
 _OF_CONF = frozenset({"broker_read_url", "broker_url", "broker_write_url", "result_backend"})
-_KEY_OF_RESULTS = "celery-task-meta-"
+_KEYS_OF_RESULTS = ("celery-task-meta", "celery-taskset-meta")
 READ_SERVER = (
     "In Penstock that server has no messages and no results: ask the client, or `penstock queues`. "
     "If the code keeps values of its own there, give it a setting of its own."
@@ -244,12 +244,12 @@ def _reads_of_servers(tree: ast.Module) -> Iterator[Use]:
     for node in walk(tree):  # parents come before their children
         if _is_read_by_name(node):
             yield Use(node, f"{ast.unparse(node)}, which code reads", READ_SERVER)
+        elif isinstance(node, ast.Constant) and str(node.value).startswith(_KEYS_OF_RESULTS):
+            yield Use(node, f"{node.value!r}, a key of Celery's results", READ_SERVER)
         elif _gives_server(node):
             inside |= {id(part) for part in ast.walk(node)}
         elif id(node) in inside:
             continue
-        elif isinstance(node, ast.Constant) and str(node.value).startswith(_KEY_OF_RESULTS):
-            yield Use(node, f"{ast.unparse(node)}, a key of Celery's results", READ_SERVER)
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             is_of_conf = (
                 isinstance(node, ast.Attribute) and node.attr in _OF_CONF and _is_configuration(node.value)
