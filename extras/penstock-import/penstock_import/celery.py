@@ -131,7 +131,10 @@ _UNREAD = (
     "also reads old names, and earlier versions do not. If it is in force, write it into the actions, or as a schedule."
 )
 _MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
+_OF_DJANGO = frozenset({"DATABASES", "INSTALLED_APPS", "MIDDLEWARE", "ROOT_URLCONF", "SECRET_KEY"})
+"""Settings that only a module of settings of Django gives."""
 _WITHOUT_SETTINGS = stdlib_module_names | {
+    "configurations",
     "django_cte",
     "mptt",
     "pydantic",
@@ -193,6 +196,8 @@ class CeleryProject:
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._uncertain: set[str] = set()
         """Actions whose tasks have a name that depends on a folder which no file tells."""
+        self._foreign_applications: set[str] = set()
+        """Paths of the applications that packages outside of the sources make, and that have a line."""
         self._uncertain_files: set[str] = set()
         """Files with a line about such names."""
         self._signatures: dict[str, Signature] = {}
@@ -359,6 +364,9 @@ class CeleryProject:
                 maker = maker_of(node, makers, self._applications.names(tree), imported)
                 decorator = maker or task_decorator(node)
                 if decorator is not None and not systems.has(tree, decorator):
+                    self._tell_foreign_application(
+                        name, decorator, imported.get(root_name(decorator), ""), outside
+                    )
                     self._task(name, node, decorator, maker is not None)
                 for other in node.decorator_list:
                     if (
@@ -627,6 +635,19 @@ class CeleryProject:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
                       "Parameters have names: take a list as a named parameter.")  # fmt: skip
 
+    def _tell_foreign_application(
+        self, file: str, decorator: ast.expr, path: str, outside: Collection[str]
+    ) -> None:
+        """Record a gap, once, for the application of a task if a package outside of the sources makes the application."""
+        method = decorator.func if isinstance(decorator, ast.Call) else decorator
+        is_of_other = root_name(decorator) in outside and path.partition(".")[0] not in ("", "celery")
+        if is_of_other and isinstance(method, ast.Attribute) and path not in self._foreign_applications:
+            self._foreign_applications.add(path)
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, decorator, f"the application {path}, which is in no file",
+                      "It may have any setting for all tasks (acks_late, time_limit, routes, schedules): look there, and write "
+                      "them into the actions.")  # fmt: skip
+
     def _tell_uncertain(self, file: str, node: ast.AST, modules: list[str]) -> None:
         """Record a gap, once for a file, for names of tasks that depend on the folder that Python searches."""
         if file not in self._uncertain_files:
@@ -840,16 +861,15 @@ class CeleryProject:
             self._gap(file, node, f"the route of {key}", "Write `route` into each action that needs it.")
             return
         previous = len(self.report.gaps)
-        settled = {
-            "queue",
-            "delivery_mode",
-        }  # each execution is stored, whatever the mode of delivery is there
+        settled = {"queue", "delivery_mode"}
         if isinstance(value, dict) and self._is_own_key(queue, value.get("routing_key")):
             settled.add("routing_key")
         for option in sorted(value.keys() - settled) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
         if len(self.report.gaps) == previous and is_certain:
             self.report.map("routes", key)
+        if isinstance(value, dict) and "delivery_mode" in value:
+            self._gap(file, node, f"delivery_mode of the route of {key}", TASK_BY_HAND["delivery_mode"])
         for name in fitting:
             # The queue that a task names takes precedence over its route.
             if f"{name}.queue" not in self._named:
@@ -1875,13 +1895,29 @@ def _foreign_settings(
             path = absolute_path(file, node)
             if path.partition(".")[0] in _WITHOUT_SETTINGS:
                 continue
-            is_base = file in config and bool(bases & {alias.asname or alias.name for alias in node.names})
+            is_base = (file in config or _has_settings_class(tree)) and bool(
+                bases & {alias.asname or alias.name for alias in node.names}
+            )
             takes_all = any(alias.name == "*" for alias in node.names) and (
                 has_settings or "celery" in path.lower()
             )
             takes_settings = any(alias.name.startswith(("CELERY_", "BROKER_")) for alias in node.names)
             if (takes_all or takes_settings or is_base) and not (own_paths.ends(path) or packaged.fits(path)):
                 yield file, node
+
+
+@once
+def _has_settings_class(tree: ast.AST) -> bool:
+    """Return whether a class of a module gives settings of Django or of Celery."""
+    return any(
+        isinstance(target, ast.Name)
+        and (target.id in _OF_DJANGO or target.id.startswith(("CELERY_", "CELERYBEAT_", "BROKER_")))
+        for class_ in walk(tree)
+        if isinstance(class_, ast.ClassDef)
+        for part in class_.body
+        if isinstance(part, ast.Assign | ast.AnnAssign)
+        for target in (part.targets if isinstance(part, ast.Assign) else [part.target])
+    )
 
 
 def _is_module(file: str, path: str) -> bool:
