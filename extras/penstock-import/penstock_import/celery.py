@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from sys import stdlib_module_names, version_info
-from typing import Any
+from typing import Any, TypeGuard
 
 from penstock.errors import NotFound
 from penstock_import.celery_aliases import uses_by_name, with_plain_configuration
@@ -88,6 +88,7 @@ from penstock_import.celery_options import (
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
 from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
+from penstock_import.celery_pools import mark_pools
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
 from penstock_import.celery_routes import RouteKey, deciding_key
@@ -271,6 +272,7 @@ class CeleryProject:
                 trees[name] = with_plain_configuration(with_plain_names(parsed))
                 with_defaults_of_schemes(trees[name])
                 mark_other_times(trees[name])
+                mark_pools(trees[name])
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
@@ -284,6 +286,7 @@ class CeleryProject:
                 self.report.gap(
                     name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
+        self._relevant |= {name: trees[name] for name in _files_with_application(trees, self._relevant)}
         text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
         texts = text_files.texts if text_files is not None else {}
         self._modules = ModuleNames(self._folder, self._package, self._is_package, trees, texts)
@@ -1635,6 +1638,8 @@ class CeleryProject:
         for node in walk(tree):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
                 self._take(node)
+            elif _is_plain_update(node) and id(node.args[0]) in self._taken:
+                self._take(node)  # its entries are mapped, or named one by one
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
@@ -1811,6 +1816,13 @@ def _assigned_names(tree: ast.AST) -> set[str]:
     return names
 
 
+def _is_plain_update(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Return whether a node is a call of `update` with one dict."""
+    return (
+        isinstance(node, ast.Call) and called(node) == "update" and len(node.args) == 1 and not node.keywords
+    )
+
+
 def _value_at(tree: ast.Module, node: ast.expr) -> ast.expr:
     """Return the value that the last statement before a name gives it. An expression stays as it is if other statements than
     those at the top of the module give it values."""
@@ -1849,6 +1861,32 @@ def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> I
             path = absolute_path(file, node)
             if path and not own.fits(path):
                 yield from (alias.asname or alias.name for alias in node.names)
+
+
+def _files_with_application(trees: Mapping[str, ast.Module], relevant: Collection[str]) -> set[str]:
+    """Return the files that import from a module with an application, and have no word of Celery themselves."""
+    makers = {
+        file
+        for file in relevant
+        if any(isinstance(node, ast.Call) and called(node).endswith("Celery") for node in walk(trees[file]))
+    }
+    stems = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in makers}
+    paths = ModulePaths(stems)
+    return {
+        file
+        for file, tree in trees.items()
+        if file not in relevant and any(_imports_one_of(file, node, paths) for node in walk(tree))
+    }
+
+
+def _imports_one_of(file: str, node: ast.AST, paths: ModulePaths) -> bool:
+    if isinstance(node, ast.Import):
+        return any(paths.fits(alias.name) for alias in node.names)
+    if not isinstance(node, ast.ImportFrom):
+        return False
+    path = absolute_path(file, node)
+    own = [path, *(f"{path}.{alias.name}".lstrip(".") for alias in node.names)]
+    return any(name and paths.fits(name) for name in own)
 
 
 def _config_files(trees: Mapping[str, ast.Module], sources: Collection[str]) -> set[str]:

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeGuard
 
-from penstock_import.celery_calls import called, root_name, walk
+from penstock_import.celery_calls import called, imported_names, root_name, walk
 from penstock_import.celery_classes import names_of_task_classes
 from penstock_import.celery_makers import Applications, is_extension
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
@@ -85,6 +85,10 @@ _SUBJECTS = {
     APP: "the application", CONF: "the configuration", SETTING: "a setting", SIGNATURE: "a signature", TASK: "a task",
     RESULT: "a result",
 }  # fmt: skip
+_OF_RUN = (
+    "A run cannot change its own start in Penstock. Where it ends a chain or removes a callback, write a condition (`when`) into "
+    "the next task of the workflow."
+)
 _SEE = "See what it should do, and write that into the actions and schedules."
 _OF_APP = frozenset({"conf", "current_task", "main", "name", "task", "tasks"})
 _LOOK = "Code outside of the sources may change settings, options and schedules: look there, and write its changes by hand."
@@ -120,6 +124,22 @@ class Flow:
                 elif isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((file, node))
 
+    def _apps_of_modules(self) -> dict[str, set[str]]:
+        """Return the variables with an application that the modules assign, by the last part of each module's path."""
+        variables: dict[str, set[str]] = {}
+        for file, tree in self._trees.items():
+            assigned = {
+                target.id
+                for part in tree.body
+                if isinstance(part, ast.Assign) and isinstance(part.value, ast.Call)
+                for target in part.targets
+                if isinstance(target, ast.Name)
+            }
+            stem = file.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+            if file in self._relevant and (own := assigned & self._apps(tree)):
+                variables.setdefault(stem, set()).update(own)
+        return variables
+
     def uses(self, tasks: Iterable[tuple[str, Function]], bound: Collection[int]) -> dict[str, list[Use]]:
         """Return, by file, the uses that may set something through another name. `tasks` are the functions of tasks.
         `bound` are those with the task as their first argument."""
@@ -133,9 +153,16 @@ class Flow:
                 self._values.give((file, id(function), first[0].arg), TASK)
             elif id(function) in bound and function.args.vararg is not None:
                 self._values.give((file, id(function), function.args.vararg.arg), IN + TASK)
+        in_modules = self._apps_of_modules()
         for file, tree in self._trees.items():
             apps = self._apps(tree)
+            modules = {name: path.rpartition(".")[2] for name, path in imported_names(tree)}
             for node in walk(tree):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    stem = modules.get(node.value.id, "")
+                    if node.value.id not in apps and node.attr in in_modules.get(stem, ()):
+                        self._values.add(file, node, APP)
+                        continue
                 if isinstance(node, ast.Attribute | ast.Name) and is_class_of_results(node):
                     if not _is_called(node, self._values.names(file).parents.get(id(node))):
                         self._values.add(file, node, RESULT_CLASS)
@@ -304,6 +331,10 @@ class Flow:
         elif kind == TASK and member not in NAMES_OF_TASK and _may_be_of_task(holder, member):
             while isinstance(above := parents.get(id(node)), ast.Attribute):
                 node = above
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                statement = _statement(node, parents)
+                self._gap(file, statement, f"{ast.unparse(node)}, which is set on a task as it runs", _OF_RUN)
+                return
             advice = ADVICE_OF_REQUEST if member == "request" else advice_of_member(member)
             self._gap(file, node, f"{ast.unparse(node)}, which is read from a task", advice)
         elif kind == CONF and not (is_setting(member, plain=True) or member in _READING):

@@ -61,8 +61,8 @@ _OF_LISTS = frozenset(_OF_LISTS_TEXT.split())
 """The methods that only a client of Redis, of AMQP or of SQS has."""
 _OF_KEYS_TEXT = (
     "copy declare_queue delete delete_queue dump eval evalsha exists expire get_queue hdel hget hgetall hkeys hlen hscan "
-    "hscan_iter hset hvals keys memory_usage object persist pexpire rename renamenx sadd scan scan_iter scard smembers sort srem touch type "
-    "unlink zadd zcard zcount zrange zrangebyscore zrem zscan zscore"
+    "hscan_iter hset hvals keys memory_usage object persist pexpire rename renamenx sadd scan scan_iter scard smembers "
+    "sort srem touch type unlink zadd zcard zcount zrange zrangebyscore zrem zscan zscore"
 )
 _OF_KEYS = frozenset(_OF_KEYS_TEXT.split())
 """The methods of such a client that other objects have, too."""
