@@ -1188,7 +1188,7 @@ class CeleryProject:
                 )
         self._take(node)
         try:
-            task = literal(entry["task"], self._constants)
+            task = self._task_text(file, entry["task"])
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
             when = self._by_default(file, self._named_value(entry["schedule"]), f"the schedule {key}")
             if (name_of_time := other_time(self._trees[file], when)) is not None:
@@ -1431,6 +1431,14 @@ class CeleryProject:
         delivered: dict[str, Any] = sent(params)
         return delivered
 
+    def _task_text(self, file: str, node: ast.expr) -> Any:
+        """Return the value of `task` of a schedule. `weigh.name` is the name of the task in the sources."""
+        if isinstance(node, ast.Attribute) and node.attr == "name":
+            named = self._task_named(file, self._trees[file], node.value)
+            if named is not None:
+                return self._refs_of(named[0].rpartition(".")[2])[0]
+        return literal(node, self._constants)
+
     def _refs_of(self, name: str) -> list[str]:
         """Return the names under which Celery may know the task of an action, the most likely first."""
         refs = [ref for ref, action in self._refs.items() if action == name]
@@ -1458,7 +1466,7 @@ class CeleryProject:
             for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
                 if isinstance(key, ast.Constant) and key.value == "task":
                     with suppress(NotLiteral, NotMapped):
-                        task = literal(value, self._constants)
+                        task = self._task_text(file, value)
                         if self._known(task) is None:
                             self._elsewhere(file, value, task)
 
@@ -1795,7 +1803,8 @@ def _class_constants(trees: Mapping[str, ast.Module]) -> dict[int, dict[str, ast
             for node in tree.body
             if isinstance(node, ast.ClassDef)
             for name, values in values_of(node, frozenset()).items()
-            if len(values) == 1 and isinstance(values[0], ast.Constant)
+            if len(values) == 1
+            if isinstance(values[0], ast.Constant) or with_defaults(values[0], {})[1]
         }
         for tree in trees.values()
     }

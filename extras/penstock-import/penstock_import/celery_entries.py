@@ -23,7 +23,7 @@ from penstock_import.celery_scopes import parents_of
 from penstock_import.wanted_text import NotMapped
 
 _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
-_SETUPS = ("on_after_configure.connect", "on_after_finalize.connect")
+SETUPS = ("on_after_configure.connect", "on_after_finalize.connect")
 _WRITES = ("create", "get_or_create", "update_or_create")
 _ROW_SAYS = frozenset(
     {"name", "task", "interval", "crontab", "args", "kwargs", "enabled", "description"}
@@ -390,7 +390,7 @@ def _is_setup(
         ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
         for decorator in function.decorator_list
     ]
-    if any(text.endswith(_SETUPS) for text in decorators):
+    if any(text.endswith(SETUPS) for text in decorators):
         return True
     loads = [part for part in walk(tree) if isinstance(part, ast.Name) and part.id == function.name]
     calls = [
@@ -399,7 +399,7 @@ def _is_setup(
     if len(loads) != 1 or decorators or function not in tree.body:
         return False
     for call in calls:
-        is_connected = ast.unparse(call.func).endswith(_SETUPS) and call.args[:1] == loads
+        is_connected = ast.unparse(call.func).endswith(SETUPS) and call.args[:1] == loads
         first = call.args[0] if call.args else None
         is_called = call.func is loads[0] and isinstance(first, ast.Name) and first.id in apps
         if is_connected or is_called:

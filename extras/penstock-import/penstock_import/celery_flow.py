@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from penstock_import.celery_calls import called, imported_names, root_name, walk
 from penstock_import.celery_classes import names_of_task_classes
+from penstock_import.celery_entries import SETUPS
 from penstock_import.celery_makers import Applications, is_extension
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_results import (
@@ -96,6 +97,11 @@ _OF_ACTION = "If it is a task, write it into the action."
 _LOOK_WHERE = "Code may set settings and options by that name: follow the name, and write them into the actions and schedules."
 _KEPT = "Other code may start the task, change its options or ask it for a retry: see what the code does, and write that by hand."
 _Place = tuple[str, Function | ast.ClassDef | ast.Lambda]
+
+
+def _is_of_setup(decorator: ast.expr) -> bool:
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(named).endswith(SETUPS)
 
 
 class Flow:
@@ -186,6 +192,10 @@ class Flow:
                     # A variable with an application is one of `apps`. A member is not.
                     if not _is_variable(self._values.names(file).parents.get(id(node))):
                         self._values.add(file, node, APP)
+                elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(SETUPS) and node.args:
+                    self._follow_receiver(file, tree, node.args[0])
+                elif isinstance(node, ast.FunctionDef) and any(map(_is_of_setup, node.decorator_list)):
+                    self._follow_receiver(file, tree, node)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
                         if isinstance(part, ast.FunctionDef) and part.args.args:
@@ -200,6 +210,21 @@ class Flow:
         for (file, _), use in self._uses.items():
             uses_by_file.setdefault(file, []).append(use)
         return uses_by_file
+
+    def _follow_receiver(self, file: str, tree: ast.Module, receiver: ast.expr | ast.FunctionDef) -> None:
+        """Note that the first argument of a receiver of a signal of an application is the application."""
+        name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
+        functions = (
+            [receiver]
+            if isinstance(receiver, ast.FunctionDef)
+            else [part for part in walk(tree) if isinstance(part, ast.FunctionDef) and part.name == name]
+        )
+        for function in functions:
+            names = [part.arg for part in [*function.args.posonlyargs, *function.args.args]]
+            if isinstance(receiver, ast.Attribute) and names[:1] == ["self"]:
+                names = names[1:]
+            if names:
+                self._values.give((file, id(function), names[0]), APP)
 
     # -- uses of a value -------------------------------------------------------------------------------------------------
 
