@@ -53,10 +53,27 @@ def scheduled(*tasks: str) -> str:
             "lib",
             "yard.tasks",
         ),
+        (
+            {
+                "conf.py": "APPS = os.path.join(BASE, 'apps')\n",
+                "run.py": "import sys\nimport conf\nsys.path.append(conf.APPS)\n",
+                "apps/yard/tasks.py": TASK,
+            },
+            "apps",
+            "yard.tasks",
+        ),
         ({"setup.py": "setup(package_dir={'': 'lib'})\n", "lib/yard/tasks.py": TASK}, "lib", "yard.tasks"),
         ({"pyproject.toml": "", "yard/__init__.py": "", "yard/crates/__init__.py": TASK}, ".", "yard.crates"),
     ],
-    ids=["package", "path of manage.py", "path of two parts", "pyproject", "setup.py", "package itself"],
+    ids=[
+        "package",
+        "path of manage.py",
+        "path of two parts",
+        "pyproject",
+        "path of a name",
+        "setup.py",
+        "package itself",
+    ],
 )
 def test_task_has_the_name_that_celery_gives_it(
     tmp_path: Path, files: dict[str, str], folder: str, module: str

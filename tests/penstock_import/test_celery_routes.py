@@ -148,8 +148,9 @@ def test_route_with_an_empty_queue_is_named(tmp_path: Path) -> None:
     assert "the route of tell" in gaps
 
 
-def test_delivery_mode_of_a_route_needs_nothing_by_hand(tmp_path: Path) -> None:
+def test_delivery_mode_of_a_route_is_named(tmp_path: Path) -> None:
     routes = "{'tell': {'queue': 'one', 'delivery_mode': 'transient', 'priority': 3}}"
     ours, gaps = routed(tmp_path, f"app.conf.task_routes = {routes}\n")
     assert ours["tell"] == "one"
-    assert [gap for gap in gaps if "the route of tell" in gap] == ["priority of the route of tell"]
+    own = [gap for gap in gaps if "the route of tell" in gap]
+    assert own == ["priority of the route of tell", "delivery_mode of the route of tell"]

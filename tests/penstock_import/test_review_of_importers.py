@@ -63,6 +63,9 @@ SHELL = {
         f"app.conf.beat_schedule = {{**(A | {TWO})}}\n",
         f"app.conf.beat_schedule = {TWO} | A\n",
         f"app.conf.beat_schedule = dict({TWO}) | dict(A)\n",
+        "app.conf.beat_schedule = dict(A, **B)\n",
+        "app.conf.beat_schedule = dict(B, **A)\n",
+        "C = B.copy()\napp.conf.beat_schedule = {**C, **A}\n",
         "app.conf.beat_schedule = {}\nfor k, v in A.items(): app.conf.beat_schedule[k] = v\n",
     ],
 )
@@ -79,7 +82,6 @@ def test_merged_schedules_are_those_of_celery(tmp_path: Path, text: str) -> None
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("app.conf.beat_schedule = dict(A, **B)\n", "tasks.py:9 beat_schedule is computed"),
         ("app.conf.beat_schedule = ChainMap(B, A)\n", "tasks.py:9 beat_schedule is computed"),
         (
             "app.conf.beat_schedule = {}\nfor k, v in load(A): app.conf.beat_schedule[k] = v\n",

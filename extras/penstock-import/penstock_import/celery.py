@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from sys import stdlib_module_names, version_info
-from typing import Any
+from typing import Any, TypeGuard
 
 from penstock.errors import NotFound
 from penstock_import.celery_aliases import uses_by_name, with_plain_configuration
@@ -53,6 +53,7 @@ from penstock_import.celery_commands import (
     variables_of_code,
 )
 from penstock_import.celery_computed import write_out_schedules
+from penstock_import.celery_copies import write_out_copies
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -87,6 +88,7 @@ from penstock_import.celery_options import (
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
 from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
+from penstock_import.celery_pools import mark_pools
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
 from penstock_import.celery_routes import RouteKey, deciding_key
@@ -130,7 +132,10 @@ _UNREAD = (
     "also reads old names, and earlier versions do not. If it is in force, write it into the actions, or as a schedule."
 )
 _MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
+_OF_DJANGO = frozenset({"DATABASES", "INSTALLED_APPS", "MIDDLEWARE", "ROOT_URLCONF", "SECRET_KEY"})
+"""Settings that only a module of settings of Django gives."""
 _WITHOUT_SETTINGS = stdlib_module_names | {
+    "configurations",
     "django_cte",
     "mptt",
     "pydantic",
@@ -190,6 +195,12 @@ class CeleryProject:
         """True if a file may bind queues to exchanges in its own way."""
         self._further_refs: dict[str, list[str]] = {}
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
+        self._uncertain: set[str] = set()
+        """Actions whose tasks have a name that depends on a folder which no file tells."""
+        self._foreign_applications: set[str] = set()
+        """Paths of the applications that packages outside of the sources make, and that have a line."""
+        self._uncertain_files: set[str] = set()
+        """Files with a line about such names."""
         self._signatures: dict[str, Signature] = {}
         self._task_functions: list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]] = []
         self._bound: set[int] = set()
@@ -261,6 +272,7 @@ class CeleryProject:
                 trees[name] = with_plain_configuration(with_plain_names(parsed))
                 with_defaults_of_schemes(trees[name])
                 mark_other_times(trees[name])
+                mark_pools(trees[name])
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
@@ -274,13 +286,17 @@ class CeleryProject:
                 self.report.gap(
                     name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
-        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
+        self._relevant |= {name: trees[name] for name in _files_with_application(trees, self._relevant)}
+        text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
+        texts = text_files.texts if text_files is not None else {}
+        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees, texts)
         own_modules = {path: tree for name, tree in trees.items() for path in self._modules.of(name)}
         for name, tree in trees.items():
             own_modules["." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")] = tree
         changed = assigned_members(trees.values())
         for name, tree in trees.items():
             note_overwritten(name, tree, own_modules)
+        write_out_copies(trees, own_modules)
         write_out_schedules(trees, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
@@ -351,6 +367,9 @@ class CeleryProject:
                 maker = maker_of(node, makers, self._applications.names(tree), imported)
                 decorator = maker or task_decorator(node)
                 if decorator is not None and not systems.has(tree, decorator):
+                    self._tell_foreign_application(
+                        name, decorator, imported.get(root_name(decorator), ""), outside
+                    )
                     self._task(name, node, decorator, maker is not None)
                 for other in node.decorator_list:
                     if (
@@ -385,7 +404,6 @@ class CeleryProject:
             self._canvases(name, tree)
         for name, use in reads_of_servers(trees, self._names_of_queues()):
             self._by_other_names.setdefault(name, []).append(use)
-        text_files = OtherFiles.of(self._folder, frozenset(self._files)) if self._is_folder else None
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
                 self._take(place)
@@ -584,8 +602,12 @@ class CeleryProject:
         self._refs.setdefault(celery_name, name)
         if named is not None:
             self._fixed.add(name)
-        for further in modules[1:] if supplied is None else ():
+        unproven = self._modules.further(file) if supplied is None else []
+        for further in dict.fromkeys([*modules[1:], *unproven]) if supplied is None else ():
             self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
+        if unproven:
+            self._uncertain.add(name)
+            self._tell_uncertain(file, node, [modules[0], *unproven])
         self._task_functions.append((file, node))
         self._bound |= {id(node)} if is_bound else set()
         self._signatures[name] = signature
@@ -615,6 +637,28 @@ class CeleryProject:
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
                       "Parameters have names: take a list as a named parameter.")  # fmt: skip
+
+    def _tell_foreign_application(
+        self, file: str, decorator: ast.expr, path: str, outside: Collection[str]
+    ) -> None:
+        """Record a gap, once, for the application of a task if a package outside of the sources makes the application."""
+        method = decorator.func if isinstance(decorator, ast.Call) else decorator
+        is_of_other = root_name(decorator) in outside and path.partition(".")[0] not in ("", "celery")
+        if is_of_other and isinstance(method, ast.Attribute) and path not in self._foreign_applications:
+            self._foreign_applications.add(path)
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, decorator, f"the application {path}, which is in no file",
+                      "It may have any setting for all tasks (acks_late, time_limit, routes, schedules): look there, and write "
+                      "them into the actions.")  # fmt: skip
+
+    def _tell_uncertain(self, file: str, node: ast.AST, modules: list[str]) -> None:
+        """Record a gap, once for a file, for names of tasks that depend on the folder that Python searches."""
+        if file not in self._uncertain_files:
+            self._uncertain_files.add(file)
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, node, f"the names of the tasks of {file}, which begin with one of {', '.join(modules)}",
+                      "No import tells the folder that Celery is started in: see `celery inspect registered`, and compare "
+                      "schedules and routes with it.")  # fmt: skip
 
     def _tell_classes(self) -> None:
         """Record a gap for each task that is an object of a class, and for each option that its class gives."""
@@ -781,6 +825,7 @@ class CeleryProject:
         }
         keys_of_maps = [list(dict.fromkeys(key for _, key, _ in routes)) for routes in maps]
         fitting: dict[tuple[int, RouteKey], list[str]] = {place: [] for place in by_key}
+        uncertain = set[tuple[int, RouteKey]]()
         for name in dict.fromkeys(self._refs.values()):
             keys = [(ref, deciding_key(keys_of_maps, ref)) for ref in self._refs_of(name)]
             decided = next((key for _, key in keys if key is not None), None)
@@ -790,10 +835,17 @@ class CeleryProject:
             if other := next((pair for pair in keys if pair[1] not in (None, decided)), None):
                 file, node = by_key[decided]
                 _, other_key = other[1] or decided
+                uncertain |= {decided} if name in self._uncertain else set()
                 self._gap(file, node, f"the route of {decided[1]} for {name}, although {other_key} would fit its name {other[0]}",
                           "The first route is imported: see by which name the application imports the task.")  # fmt: skip
+            elif name in self._uncertain and (unfit := next((ref for ref, key in keys if key is None), None)):
+                file, node = by_key[decided]
+                fit = next(ref for ref, key in keys if key is not None)
+                uncertain.add(decided)
+                self._gap(file, node, f"the route of {decided[1]} for {name}, which fits its name {fit} and not {unfit}",
+                          "The route is imported: see by which name the application imports the task.")  # fmt: skip
         for place, (file, node) in by_key.items():
-            self._route(file, str(place[1]), node, fitting[place])
+            self._route(file, str(place[1]), node, fitting[place], is_certain=place not in uncertain)
         for number, routes in enumerate(maps):
             for file, key, node in routes:
                 last_file, last = by_key[number, key]
@@ -801,7 +853,7 @@ class CeleryProject:
                     self._gap(file, node, f"the route of {key}, which stands again at {last_file}:{last.lineno}",
                               "The later route is imported: see which route counts.")  # fmt: skip
 
-    def _route(self, file: str, key: str, node: ast.expr, fitting: list[str]) -> None:
+    def _route(self, file: str, key: str, node: ast.expr, fitting: list[str], is_certain: bool) -> None:
         self.report.found["routes"] += 1
         try:
             value = literal(node, self._constants)
@@ -812,16 +864,15 @@ class CeleryProject:
             self._gap(file, node, f"the route of {key}", "Write `route` into each action that needs it.")
             return
         previous = len(self.report.gaps)
-        settled = {
-            "queue",
-            "delivery_mode",
-        }  # each execution is stored, whatever the mode of delivery is there
+        settled = {"queue", "delivery_mode"}
         if isinstance(value, dict) and self._is_own_key(queue, value.get("routing_key")):
             settled.add("routing_key")
         for option in sorted(value.keys() - settled) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
-        if len(self.report.gaps) == previous:
+        if len(self.report.gaps) == previous and is_certain:
             self.report.map("routes", key)
+        if isinstance(value, dict) and "delivery_mode" in value:
+            self._gap(file, node, f"delivery_mode of the route of {key}", TASK_BY_HAND["delivery_mode"])
         for name in fitting:
             # The queue that a task names takes precedence over its route.
             if f"{name}.queue" not in self._named:
@@ -1137,7 +1188,7 @@ class CeleryProject:
                 )
         self._take(node)
         try:
-            task = literal(entry["task"], self._constants)
+            task = self._task_text(file, entry["task"])
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
             when = self._by_default(file, self._named_value(entry["schedule"]), f"the schedule {key}")
             if (name_of_time := other_time(self._trees[file], when)) is not None:
@@ -1380,6 +1431,14 @@ class CeleryProject:
         delivered: dict[str, Any] = sent(params)
         return delivered
 
+    def _task_text(self, file: str, node: ast.expr) -> Any:
+        """Return the value of `task` of a schedule. `weigh.name` is the name of the task in the sources."""
+        if isinstance(node, ast.Attribute) and node.attr == "name":
+            named = self._task_named(file, self._trees[file], node.value)
+            if named is not None:
+                return self._refs_of(named[0].rpartition(".")[2])[0]
+        return literal(node, self._constants)
+
     def _refs_of(self, name: str) -> list[str]:
         """Return the names under which Celery may know the task of an action, the most likely first."""
         refs = [ref for ref, action in self._refs.items() if action == name]
@@ -1407,7 +1466,7 @@ class CeleryProject:
             for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
                 if isinstance(key, ast.Constant) and key.value == "task":
                     with suppress(NotLiteral, NotMapped):
-                        task = literal(value, self._constants)
+                        task = self._task_text(file, value)
                         if self._known(task) is None:
                             self._elsewhere(file, value, task)
 
@@ -1587,6 +1646,8 @@ class CeleryProject:
         for node in walk(tree):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
                 self._take(node)
+            elif _is_plain_update(node) and id(node.args[0]) in self._taken:
+                self._take(node)  # its entries are mapped, or named one by one
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
@@ -1677,8 +1738,9 @@ def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str
     imports from another package, or gives to an import as another name."""
     shared: dict[str, ast.expr] = {}
     ambiguous = set(_names_of_other_packages(trees, package))
+    class_constants = _class_constants(trees)
     for tree in trees.values():
-        own = constants_of(tree) | _class_constants(tree)
+        own = constants_of(tree) | class_constants[id(tree)]
         ambiguous |= _assigned_names(tree) - own.keys()
         ambiguous |= {
             alias.asname
@@ -1714,20 +1776,37 @@ def _returned_values(trees: Mapping[str, ast.Module], package: str) -> dict[str,
     return {name: value for name, value in returned.items() if meanings[name] == 1}
 
 
-def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return the literals that classes of a module give once, by `Class.name`."""
-    pairs = [
-        (f"{node.name}.{target.id}", part.value)
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        for part in node.body
-        if isinstance(part, ast.Assign)
-        for target in part.targets
-        if isinstance(target, ast.Name)
-    ]
-    names = [name for name, _ in pairs]
+def _class_constants(trees: Mapping[str, ast.Module]) -> dict[int, dict[str, ast.expr]]:
+    """Return the literals that classes give once, also through a base of the sources, by module and by `Class.name`."""
+    classes: dict[str, list[ast.ClassDef]] = {}
+    for tree in trees.values():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(node)
+
+    def values_of(class_: ast.ClassDef, below: frozenset[str]) -> dict[str, list[ast.expr]]:
+        values: dict[str, list[ast.expr]] = {}
+        for part in class_.body:
+            for target in part.targets if isinstance(part, ast.Assign) else ():
+                if isinstance(target, ast.Name) and isinstance(part, ast.Assign):
+                    values.setdefault(target.id, []).append(part.value)
+        for base in class_.bases:
+            own = classes.get(last_name(base), [])
+            is_single = len(own) == 1 and own[0].name not in below
+            inherited = values_of(own[0], below | {class_.name}) if is_single else {}
+            values = inherited | values  # a name of the class, or of an earlier base, counts
+        return values
+
     return {
-        name: value for name, value in pairs if isinstance(value, ast.Constant) and names.count(name) == 1
+        id(tree): {
+            f"{node.name}.{name}": values[0]
+            for node in tree.body
+            if isinstance(node, ast.ClassDef)
+            for name, values in values_of(node, frozenset()).items()
+            if len(values) == 1
+            if isinstance(values[0], ast.Constant) or with_defaults(values[0], {})[1]
+        }
+        for tree in trees.values()
     }
 
 
@@ -1744,6 +1823,13 @@ def _assigned_names(tree: ast.AST) -> set[str]:
             names.add(node.id)
         waiting.extend(children(node))
     return names
+
+
+def _is_plain_update(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Return whether a node is a call of `update` with one dict."""
+    return (
+        isinstance(node, ast.Call) and called(node) == "update" and len(node.args) == 1 and not node.keywords
+    )
 
 
 def _value_at(tree: ast.Module, node: ast.expr) -> ast.expr:
@@ -1784,6 +1870,32 @@ def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> I
             path = absolute_path(file, node)
             if path and not own.fits(path):
                 yield from (alias.asname or alias.name for alias in node.names)
+
+
+def _files_with_application(trees: Mapping[str, ast.Module], relevant: Collection[str]) -> set[str]:
+    """Return the files that import from a module with an application, and have no word of Celery themselves."""
+    makers = {
+        file
+        for file in relevant
+        if any(isinstance(node, ast.Call) and called(node).endswith("Celery") for node in walk(trees[file]))
+    }
+    stems = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in makers}
+    paths = ModulePaths(stems)
+    return {
+        file
+        for file, tree in trees.items()
+        if file not in relevant and any(_imports_one_of(file, node, paths) for node in walk(tree))
+    }
+
+
+def _imports_one_of(file: str, node: ast.AST, paths: ModulePaths) -> bool:
+    if isinstance(node, ast.Import):
+        return any(paths.fits(alias.name) for alias in node.names)
+    if not isinstance(node, ast.ImportFrom):
+        return False
+    path = absolute_path(file, node)
+    own = [path, *(f"{path}.{alias.name}".lstrip(".") for alias in node.names)]
+    return any(name and paths.fits(name) for name in own)
 
 
 def _config_files(trees: Mapping[str, ast.Module], sources: Collection[str]) -> set[str]:
@@ -1830,13 +1942,29 @@ def _foreign_settings(
             path = absolute_path(file, node)
             if path.partition(".")[0] in _WITHOUT_SETTINGS:
                 continue
-            is_base = file in config and bool(bases & {alias.asname or alias.name for alias in node.names})
+            is_base = (file in config or _has_settings_class(tree)) and bool(
+                bases & {alias.asname or alias.name for alias in node.names}
+            )
             takes_all = any(alias.name == "*" for alias in node.names) and (
                 has_settings or "celery" in path.lower()
             )
             takes_settings = any(alias.name.startswith(("CELERY_", "BROKER_")) for alias in node.names)
             if (takes_all or takes_settings or is_base) and not (own_paths.ends(path) or packaged.fits(path)):
                 yield file, node
+
+
+@once
+def _has_settings_class(tree: ast.AST) -> bool:
+    """Return whether a class of a module gives settings of Django or of Celery."""
+    return any(
+        isinstance(target, ast.Name)
+        and (target.id in _OF_DJANGO or target.id.startswith(("CELERY_", "CELERYBEAT_", "BROKER_")))
+        for class_ in walk(tree)
+        if isinstance(class_, ast.ClassDef)
+        for part in class_.body
+        if isinstance(part, ast.Assign | ast.AnnAssign)
+        for target in (part.targets if isinstance(part, ast.Assign) else [part.target])
+    )
 
 
 def _is_module(file: str, path: str) -> bool:

@@ -23,7 +23,7 @@ from penstock_import.celery_scopes import parents_of
 from penstock_import.wanted_text import NotMapped
 
 _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
-_SETUPS = ("on_after_configure.connect", "on_after_finalize.connect")
+SETUPS = ("on_after_configure.connect", "on_after_finalize.connect")
 _WRITES = ("create", "get_or_create", "update_or_create")
 _ROW_SAYS = frozenset(
     {"name", "task", "interval", "crontab", "args", "kwargs", "enabled", "description"}
@@ -60,6 +60,8 @@ def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[s
             continue
         entry = Entry("", call, places=[call, call.func])
         try:
+            if not isinstance(scope, ast.Module) and not _is_setup(tree, scope, apps):
+                raise NotMapped(f"a call in {scope.name}, which the sources may never call")
             entry.condition = _condition(scope, call, call.func.value, apps)
             _of_periodic_task(entry, call, _visible(scope, constants) | _local_times(scope, call))
             _name_registered(entry, scope, apps)
@@ -349,10 +351,6 @@ def _condition(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collecti
     conditions, ends_before = list[str](), list[str]()
     is_app = root_name(receiver) in apps
     if not isinstance(scope, ast.Module):
-        decorators = [ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
-                      for decorator in scope.decorator_list]  # fmt: skip
-        if not any(text.endswith(_SETUPS) for text in decorators):
-            raise NotMapped(f"a call in {scope.name}, which the sources may never call")
         first = [argument.arg for argument in [*scope.args.posonlyargs, *scope.args.args]][:1]
         is_app = is_app or [root_name(receiver)] == first
         ends = [
@@ -373,10 +371,40 @@ def _condition(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collecti
             is_met = any(part is statement for statement in around.body)
             test = around.test if is_met else ast.UnaryOp(ast.Not(), around.test)
             conditions.append(f"where {ast.unparse(test)}")
+        elif isinstance(around, ast.Try) and (part in around.body or part in around.orelse):
+            is_first = part is around.body[0] and isinstance(part, ast.Expr) and part.value is call
+            if not is_first:
+                conditions.append(f"where the `try` at line {around.lineno} does not fail before it")
         elif isinstance(around, _REPEATING) or (isinstance(around, ast.Try) and part not in around.finalbody):
             raise NotMapped("a call under a condition")
         part, around = around, parents.get(id(around))
     return " and ".join([*ends_before, *reversed(conditions)])
+
+
+def _is_setup(
+    tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef, apps: Collection[str]
+) -> bool:
+    """Return whether a function runs once as the application starts: by a decorator, or by one statement of the module. The
+    statement connects it to a signal, or calls it with the application as its first argument."""
+    decorators = [
+        ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        for decorator in function.decorator_list
+    ]
+    if any(text.endswith(SETUPS) for text in decorators):
+        return True
+    loads = [part for part in walk(tree) if isinstance(part, ast.Name) and part.id == function.name]
+    calls = [
+        part.value for part in tree.body if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)
+    ]
+    if len(loads) != 1 or decorators or function not in tree.body:
+        return False
+    for call in calls:
+        is_connected = ast.unparse(call.func).endswith(SETUPS) and call.args[:1] == loads
+        first = call.args[0] if call.args else None
+        is_called = call.func is loads[0] and isinstance(first, ast.Name) and first.id in apps
+        if is_connected or is_called:
+            return True
+    return False
 
 
 def _own_names(scope: _Scope) -> set[str]:

@@ -7,8 +7,9 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeGuard
 
-from penstock_import.celery_calls import called, root_name, walk
+from penstock_import.celery_calls import called, imported_names, root_name, walk
 from penstock_import.celery_classes import names_of_task_classes
+from penstock_import.celery_entries import SETUPS
 from penstock_import.celery_makers import Applications, is_extension
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_results import (
@@ -85,6 +86,10 @@ _SUBJECTS = {
     APP: "the application", CONF: "the configuration", SETTING: "a setting", SIGNATURE: "a signature", TASK: "a task",
     RESULT: "a result",
 }  # fmt: skip
+_OF_RUN = (
+    "A run cannot change its own start in Penstock. Where it ends a chain or removes a callback, write a condition (`when`) into "
+    "the next task of the workflow."
+)
 _SEE = "See what it should do, and write that into the actions and schedules."
 _OF_APP = frozenset({"conf", "current_task", "main", "name", "task", "tasks"})
 _LOOK = "Code outside of the sources may change settings, options and schedules: look there, and write its changes by hand."
@@ -92,6 +97,11 @@ _OF_ACTION = "If it is a task, write it into the action."
 _LOOK_WHERE = "Code may set settings and options by that name: follow the name, and write them into the actions and schedules."
 _KEPT = "Other code may start the task, change its options or ask it for a retry: see what the code does, and write that by hand."
 _Place = tuple[str, Function | ast.ClassDef | ast.Lambda]
+
+
+def _is_of_setup(decorator: ast.expr) -> bool:
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(named).endswith(SETUPS)
 
 
 class Flow:
@@ -120,6 +130,22 @@ class Flow:
                 elif isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((file, node))
 
+    def _apps_of_modules(self) -> dict[str, set[str]]:
+        """Return the variables with an application that the modules assign, by the last part of each module's path."""
+        variables: dict[str, set[str]] = {}
+        for file, tree in self._trees.items():
+            assigned = {
+                target.id
+                for part in tree.body
+                if isinstance(part, ast.Assign) and isinstance(part.value, ast.Call)
+                for target in part.targets
+                if isinstance(target, ast.Name)
+            }
+            stem = file.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+            if file in self._relevant and (own := assigned & self._apps(tree)):
+                variables.setdefault(stem, set()).update(own)
+        return variables
+
     def uses(self, tasks: Iterable[tuple[str, Function]], bound: Collection[int]) -> dict[str, list[Use]]:
         """Return, by file, the uses that may set something through another name. `tasks` are the functions of tasks.
         `bound` are those with the task as their first argument."""
@@ -133,9 +159,16 @@ class Flow:
                 self._values.give((file, id(function), first[0].arg), TASK)
             elif id(function) in bound and function.args.vararg is not None:
                 self._values.give((file, id(function), function.args.vararg.arg), IN + TASK)
+        in_modules = self._apps_of_modules()
         for file, tree in self._trees.items():
             apps = self._apps(tree)
+            modules = {name: path.rpartition(".")[2] for name, path in imported_names(tree)}
             for node in walk(tree):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    stem = modules.get(node.value.id, "")
+                    if node.value.id not in apps and node.attr in in_modules.get(stem, ()):
+                        self._values.add(file, node, APP)
+                        continue
                 if isinstance(node, ast.Attribute | ast.Name) and is_class_of_results(node):
                     if not _is_called(node, self._values.names(file).parents.get(id(node))):
                         self._values.add(file, node, RESULT_CLASS)
@@ -159,6 +192,10 @@ class Flow:
                     # A variable with an application is one of `apps`. A member is not.
                     if not _is_variable(self._values.names(file).parents.get(id(node))):
                         self._values.add(file, node, APP)
+                elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(SETUPS) and node.args:
+                    self._follow_receiver(file, tree, node.args[0])
+                elif isinstance(node, ast.FunctionDef) and any(map(_is_of_setup, node.decorator_list)):
+                    self._follow_receiver(file, tree, node)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
                         if isinstance(part, ast.FunctionDef) and part.args.args:
@@ -173,6 +210,21 @@ class Flow:
         for (file, _), use in self._uses.items():
             uses_by_file.setdefault(file, []).append(use)
         return uses_by_file
+
+    def _follow_receiver(self, file: str, tree: ast.Module, receiver: ast.expr | ast.FunctionDef) -> None:
+        """Note that the first argument of a receiver of a signal of an application is the application."""
+        name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
+        functions = (
+            [receiver]
+            if isinstance(receiver, ast.FunctionDef)
+            else [part for part in walk(tree) if isinstance(part, ast.FunctionDef) and part.name == name]
+        )
+        for function in functions:
+            names = [part.arg for part in [*function.args.posonlyargs, *function.args.args]]
+            if isinstance(receiver, ast.Attribute) and names[:1] == ["self"]:
+                names = names[1:]
+            if names:
+                self._values.give((file, id(function), names[0]), APP)
 
     # -- uses of a value -------------------------------------------------------------------------------------------------
 
@@ -304,6 +356,10 @@ class Flow:
         elif kind == TASK and member not in NAMES_OF_TASK and _may_be_of_task(holder, member):
             while isinstance(above := parents.get(id(node)), ast.Attribute):
                 node = above
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                statement = _statement(node, parents)
+                self._gap(file, statement, f"{ast.unparse(node)}, which is set on a task as it runs", _OF_RUN)
+                return
             advice = ADVICE_OF_REQUEST if member == "request" else advice_of_member(member)
             self._gap(file, node, f"{ast.unparse(node)}, which is read from a task", advice)
         elif kind == CONF and not (is_setting(member, plain=True) or member in _READING):

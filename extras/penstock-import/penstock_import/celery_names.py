@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from penstock_import.celery_calls import walk
+from penstock_import.celery_search_path import search_path
 
 _PATHS = ("sys.path.insert", "sys.path.append", "site.addsitedir")
 _TEXT = re.compile(r"""["']([^"']*)["']""")
@@ -17,8 +18,16 @@ _TEXT = re.compile(r"""["']([^"']*)["']""")
 class ModuleNames:
     """The names of the modules of a folder. `is_package` tells whether the folder itself is imported as a package."""
 
-    def __init__(self, folder: Path, package: str, is_package: bool, trees: Mapping[str, ast.Module]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        package: str,
+        is_package: bool,
+        trees: Mapping[str, ast.Module],
+        texts: Mapping[Path, str] | None = None,
+    ) -> None:
         self._folder, self._package = folder, package
+        self._search_path = search_path(trees, texts or {})
         self._started = _of_django(trees, package)
         """The folders in which `manage.py` runs, and that no file imports as a package."""
         self._is_package = is_package and () not in self._started
@@ -29,8 +38,34 @@ class ModuleNames:
         """True where the folder is a package, or a file names something below it as one."""
 
     def of(self, file: str) -> list[str]:
-        """Return the possible names of a module. The name of its regular package is the first, and then its names below the
-        folders that Python searches."""
+        """Return the possible names of a module. The first is that by which the sources or a command of Celery import
+        it. Then come that of its regular package, and its names below the folders that Python searches."""
+        parts, depth, folders = self._parts(file)
+        below = _below(parts, self._roots)
+        names = list(below)
+        if depth < len(folders) and (depth > 0 or not self._is_package):
+            names.insert(0, ".".join(parts[depth:]))
+        names = _below(parts, self._imported_from(file)) + names
+        whole = ".".join(parts)
+        names += [f"{self._package}{whole}"] + ([] if self._is_package else [whole])
+        names = list(dict.fromkeys(names))
+        if not self._is_named:
+            names.append(names.pop(names.index(f"{self._package}{whole}")))
+        return names
+
+    def further(self, file: str) -> list[str]:
+        """Return the names that a module has besides, if Python searches a folder that no file tells. It is empty where the
+        name is certain."""
+        parts, depth, folders = self._parts(file)
+        imported = self._imported_from(file)
+        is_regular = self._is_package or depth < len(folders)
+        is_certain = bool(imported or is_regular or _below(parts, self._roots) or self._is_named)
+        names = [".".join(parts[first:]) for first in range(len(folders) + 1)] if not is_certain else []
+        names += _below(parts, imported) if len(imported) > 1 else []
+        return [name for name in dict.fromkeys(names) if name and name != self.of(file)[0]]
+
+    def _parts(self, file: str) -> tuple[list[str], int, list[str]]:
+        """Return the parts of a module's path, the number of folders above its outermost regular package, and its folders."""
         parts = file.removesuffix(".py").split("/")
         parts = parts[:-1] if parts[-1] == "__init__" else parts
         folders = parts if file.endswith("__init__.py") else parts[:-1]
@@ -41,15 +76,20 @@ class ModuleNames:
             and (self._folder.joinpath(*folders[:depth]) / "__init__.py").exists()
         ):
             depth -= 1
-        below = [parts[len(root) :] for root in self._roots if parts[: len(root)] == list(root)]
-        names = [".".join(parts_below) for parts_below in below if parts_below]
-        if depth < len(folders) and (depth > 0 or not self._is_package):
-            names.insert(0, ".".join(parts[depth:]))
-        whole = ".".join(parts)
-        names += [f"{self._package}{whole}"] + ([] if self._is_package else [whole])
-        if not self._is_named:
-            names.append(names.pop(names.index(f"{self._package}{whole}")))
-        return list(dict.fromkeys(names))
+        return parts, depth, folders
+
+    def _imported_from(self, file: str) -> list[tuple[str, ...]]:
+        """Return the folders from which the sources or a command import a module. Those that a file adds to the path of
+        Python precede those that only imports of its neighbors tell."""
+        own = self._search_path.of_module(file)
+        parts = file.removesuffix(".py").split("/")
+        return own or ([] if _below(parts, self._roots) else self._search_path.of_package(file))
+
+
+def _below(parts: Sequence[str], roots: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return the names of a module below those of the folders that contain it."""
+    below = [parts[len(root) :] for root in roots if tuple(parts[: len(root)]) == root]
+    return [".".join(parts_below) for parts_below in below if parts_below]
 
 
 def _of_django(trees: Mapping[str, ast.Module], package: str) -> frozenset[tuple[str, ...]]:
@@ -76,7 +116,7 @@ def _names_package(tree: ast.Module, package: str) -> bool:
 
 def _roots(folder: Path, trees: Mapping[str, ast.Module]) -> list[tuple[str, ...]]:
     """Return the folders below `folder` that its files add to the path of Python, deepest first."""
-    written = {text for tree in trees.values() for text in _added(tree)} | set(_of_project(folder))
+    written = {text for tree in trees.values() for text in _added(tree, trees)} | set(_of_project(folder))
     folders = {
         tuple(path.relative_to(folder).parts)
         for text in written
@@ -92,17 +132,32 @@ def _places(folder: Path, text: str) -> Iterator[Path]:
         yield folder.joinpath(*parts)
 
 
-def _added(tree: ast.Module) -> Iterator[str]:
-    """Yield the last literal parts of each folder that a module adds to `sys.path`."""
+def _added(tree: ast.Module, trees: Mapping[str, ast.Module]) -> Iterator[str]:
+    """Yield the last literal parts of each folder that a module adds to `sys.path`, also by a name of any module."""
     for node in walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in _PATHS and node.args:
-            parts = _TEXT.findall(ast.unparse(node.args[-1]))
-            if parts:
-                yield "/".join(part.strip("/") for part in parts)
+            folder = node.args[-1]
+            if isinstance(folder, ast.Call) and len(folder.args) == 1 and ast.unparse(folder.func) == "str":
+                folder = folder.args[0]
+            is_name = isinstance(folder, ast.Name | ast.Attribute)
+            for value in _values_of(ast.unparse(folder).rpartition(".")[2], trees) if is_name else [folder]:
+                parts = _TEXT.findall(ast.unparse(value))
+                if parts:
+                    yield "/".join(part.strip("/") for part in parts)
         elif isinstance(node, ast.keyword) and node.arg == "package_dir" and isinstance(node.value, ast.Dict):
             for key, value in zip(node.value.keys, node.value.values, strict=True):
                 if getattr(key, "value", None) == "" and isinstance(value, ast.Constant):
                     yield str(value.value)
+
+
+def _values_of(name: str, trees: Mapping[str, ast.Module]) -> Iterator[ast.expr]:
+    """Yield the values that statements at the top of the modules give a name."""
+    for tree in trees.values():
+        for part in tree.body:
+            if isinstance(part, ast.Assign) and any(
+                getattr(target, "id", "") == name for target in part.targets
+            ):
+                yield part.value
 
 
 def _of_project(folder: Path) -> Iterator[str]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from penstock_import.celery_calls import called
+from penstock_import.celery_pools import is_of_pool
 
 _STARTING = frozenset({"apply_async", "delay", "send_task"})
 _MAKING = frozenset({"AsyncResult", "GroupResult", "ResultSet"})
@@ -57,6 +58,8 @@ PASSED_ON = (
 
 def is_start(call: ast.Call) -> bool:
     """Return whether a call returns the result of a start: `task.delay()`, `AsyncResult(id)`, `group(...)()`."""
+    if is_of_pool(call):
+        return False
     name = called(call)
     is_canvas = isinstance(call.func, ast.BinOp) or (
         isinstance(call.func, ast.Call) and called(call.func) in _CANVASES

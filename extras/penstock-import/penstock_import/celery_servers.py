@@ -53,18 +53,27 @@ _CLIENTS = {
 _PACKAGES = frozenset({"aioredis", "aio_pika", "amqp", "coredis", "pika", "redis", "valkey"})
 _SHOWING = frozenset({"critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning"})
 _OF_LISTS_TEXT = (
-    "basic_cancel basic_consume basic_get basic_publish blmove blmpop blpop brpop brpoplpush get_queue_by_name "
+    "basic_cancel basic_consume basic_get basic_publish blmove blmpop blpop brpop brpoplpush execute_command get_queue_by_name "
     "get_queue_url lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim purge_queue "
     "queue_bind queue_declare queue_delete queue_purge queue_unbind receive_message rpop rpoplpush rpush rpushx"
 )
 _OF_LISTS = frozenset(_OF_LISTS_TEXT.split())
 """The methods that only a client of Redis, of AMQP or of SQS has."""
 _OF_KEYS_TEXT = (
-    "copy declare_queue delete delete_queue dump exists expire get_queue keys memory_usage object persist "
-    "pexpire rename renamenx scan scan_iter sort touch type unlink"
+    "copy declare_queue delete delete_queue dump eval evalsha exists expire get_queue hdel hget hgetall hkeys hlen hscan "
+    "hscan_iter hset hvals keys memory_usage object persist pexpire rename renamenx sadd scan scan_iter scard smembers "
+    "sort srem touch type unlink zadd zcard zcount zrange zrangebyscore zrem zscan zscore"
 )
 _OF_KEYS = frozenset(_OF_KEYS_TEXT.split())
 """The methods of such a client that other objects have, too."""
+_OF_SCRIPTS = frozenset({"eval", "register_script", "script_load"})
+"""The methods that are given a script for Redis."""
+_OF_ALL_KEYS = frozenset({"flushall", "flushdb"})
+_PARSING = frozenset({"make_url", "parse_url", "urlparse", "urlsplit", "URL"})
+"""The calls that divide an address into its parts."""
+_HOSTS_OF_PARSED = frozenset({"host", "hostname", "netloc"})
+_OF_INTERFACE = re.compile(r":15672\b|/api/queues\b")
+"""A pattern for the address of the interface of RabbitMQ for operators."""
 _OF_KOMBU = frozenset({"unacked", "unacked_index", "unacked_mutex"})
 _KEEPING = frozenset(
     {"dict", "enumerate", "frozenset", "list", "reversed", "set", "sorted", "str", "tuple", "zip"}
@@ -93,6 +102,7 @@ def reads_of_servers(trees: Mapping[str, ast.Module], queues: Collection[str]) -
         yield file, use
     texts = _Texts(trees)
     names = {*queues, *_OF_KOMBU}
+    is_redis = not servers.is_other_than_redis()
     for file, tree in trees.items():
         is_near = any(
             path.partition(".")[0] in {*_PACKAGES, "boto3", "kombu"} for _, path in imported_names(tree)
@@ -101,6 +111,13 @@ def reads_of_servers(trees: Mapping[str, ast.Module], queues: Collection[str]) -
             named = _use_of_queue(file, node, texts, names, is_near) if isinstance(node, ast.Call) else None
             if named is not None:
                 yield file, named
+            elif is_near and is_redis and _removes_all(node):
+                yield (
+                    file,
+                    Use(node, f"{ast.unparse(node)}, which may remove the queues of Celery", _READ_QUEUE),
+                )
+            elif isinstance(node, ast.Constant) and _OF_INTERFACE.search(str(node.value)):
+                yield file, Use(node, f"{node.value!r}, the interface of RabbitMQ for operators", _READ_QUEUE)
 
 
 def _use_of_queue(
@@ -110,6 +127,16 @@ def _use_of_queue(
     if not isinstance(node.func, ast.Attribute):
         return None
     method = node.func.attr
+    if method in _OF_SCRIPTS and is_near:
+        quoted = {
+            name
+            for text in _texts_of(file, node, texts)
+            for name in names
+            if f"'{name}'" in text or f'"{name}"' in text
+        }
+        if quoted:
+            return Use(node, f"{ast.unparse(node.func)} of a script that may read or change a queue of Celery: "
+                             f"{', '.join(map(repr, sorted(quoted)))}", _READ_QUEUE)  # fmt: skip
     is_client = method in _OF_KEYS and (is_near or bool(_OF_SERVER.search(ast.unparse(node.func.value))))
     if method not in _OF_LISTS and not is_client:
         return None
@@ -127,6 +154,12 @@ def _use_of_queue(
     listed = ", ".join(repr(text) for text in sorted(hits)[:4])
     subject = f"{ast.unparse(node)}, which may read or change a queue of Celery: {listed}"
     return Use(node, subject, _READ_QUEUE)
+
+
+def _removes_all(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_ALL_KEYS
+    )
 
 
 def _texts_of(file: str, node: ast.Call, texts: _Texts) -> set[str]:
@@ -277,6 +310,8 @@ class _Servers:
         self._keys: set[str] = set()
         self._hosts: set[str] = set()
         """The names that are a part of an address, as a host."""
+        self._parsed: set[str] = set()
+        """The names of addresses that are divided into their parts."""
         for file, value in self._given:
             self._add(file, value)
         if not self._given:
@@ -289,6 +324,11 @@ class _Servers:
             for name, value in _bound(node)
         ]
         self._follow(bindings)
+
+    def is_other_than_redis(self) -> bool:
+        """Return whether all addresses that are known are those of other servers than Redis."""
+        urls = {key.split(":")[1] for key in self._keys if key.startswith("url:")}
+        return bool(urls) and not urls & {"redis", "sentinel", "unix"}
 
     def uses(self) -> Iterator[tuple[str, Use]]:
         """Yield each call with an argument that is the address of such a server."""
@@ -329,11 +369,28 @@ class _Servers:
     def _is_address(self, file: str, node: ast.expr) -> bool:
         if any(_last(part) in SERVER_SETTINGS for part in ast.walk(node)):
             return False  # each read of it has a line of its own
+        if self._is_parsed_host(file, node):
+            return True
         own = self._keys_of(file, node)
         is_host = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call) and bool(
             own & self._hosts
         )
         return bool(own & self._keys) or is_host
+
+    def _is_parsed_host(self, file: str, node: ast.expr) -> bool:
+        """Return whether an expression is the host of such an address: `urlparse(BROKER_URL).hostname`."""
+        if not isinstance(node, ast.Attribute) or node.attr not in _HOSTS_OF_PARSED:
+            return False
+        whole = node.value
+        return self._is_parsing(file, whole) or (
+            isinstance(whole, ast.Name | ast.Attribute) and self._key(file, _last(whole)) in self._parsed
+        )
+
+    def _is_parsing(self, file: str, node: ast.expr) -> bool:
+        if not isinstance(node, ast.Call) or called(node) not in _PARSING or not node.args:
+            return False
+        is_setting = any(_last(part) in SERVER_SETTINGS for part in ast.walk(node.args[0]))
+        return is_setting or bool(self._keys_of(file, node.args[0]) & self._keys)
 
     def _is_client(self, node: ast.Call) -> bool:
         """Return whether a client is given the host of such a server as a literal, or by its default."""
@@ -370,6 +427,17 @@ class _Servers:
             and _OF_HOST.search(_last(part))
             and not _OF_DATABASE.search(_last(part))
         }
+        hosts |= {
+            key
+            for whole in ast.walk(value)
+            if isinstance(whole, ast.JoinedStr | ast.BinOp | ast.Call) and _is_text(whole)
+            for part in ast.walk(whole)
+            if isinstance(part, ast.Subscript) or (isinstance(part, ast.Call) and _reads(part))
+            for key in self._keys_of(file, part)
+            if key.startswith("name:")
+            and _OF_HOST.search(key)
+            and not _OF_DATABASE.search(key.partition("@")[0])
+        }
         sizes = len(self._keys), len(self._hosts)
         self._keys |= keys
         self._hosts |= hosts
@@ -386,6 +454,12 @@ class _Servers:
                     is_changed |= self._add(file, value)
                 elif own & self._keys and not _OF_DATABASE.search(key):
                     self._keys.add(key)
+                    is_changed = True
+                if self._is_parsing(file, value) and key not in self._parsed:
+                    self._parsed.add(key)
+                    is_changed = True
+                if self._is_parsed_host(file, value) and key not in self._hosts:
+                    self._hosts.add(key)
                     is_changed = True
                 if (
                     own & self._hosts

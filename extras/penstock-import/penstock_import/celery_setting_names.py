@@ -228,6 +228,16 @@ def today(name: str) -> str:
     return name.lower()
 
 
+_OF_OTHER_PACKAGES = {
+    "redbeat_": "RedBeat reads it, which keeps schedules in Redis: leave it out, since executors start what is due.",
+    "singleton_": "celery-singleton reads it: see which further starts it leaves out, and write a limit into the action.",
+    "email_": "django-celery-email reads it: see which options it gives its task, and write them into the action.",
+    "progress_": "celery-progress reads it: leave it out.",
+    "once_": "celery-once reads it: see which further starts it leaves out, and write a limit into the action.",
+}
+"""The work by hand for settings of packages beside Celery, by the first part of their present names."""
+
+
 def is_known(name: str) -> bool:
     """Return whether Celery has a setting of this name, or had one."""
     return today(name) in _SETTINGS | TASK_SETTINGS | _PLAIN
@@ -239,7 +249,10 @@ def advice_of(name: str) -> str:
     if named in _ADVICE:
         return _ADVICE[named]
     if not is_known(name):
-        return "Celery has no setting of this name, and reads nothing: leave it out, unless your own code reads it."
+        return next(
+            (text for prefix, text in _OF_OTHER_PACKAGES.items() if named.startswith(prefix)),
+            "Celery has no setting of this name, and reads nothing: leave it out, unless your own code reads it.",
+        )
     return next(
         (text for prefix, text in _ADVICE.items() if named.startswith(prefix)),
         "Penstock does not read it, since it belongs to an unused part of Celery: leave it out.",

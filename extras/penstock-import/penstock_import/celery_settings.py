@@ -401,11 +401,19 @@ class CelerySettings:
     def _parts(self, settings: Iterable[str]) -> set[str]:
         """Return the names of the dicts from which these settings are merged, which may be in other files."""
         names: set[str] = set()
-        for tree in self._trees.values():
-            for name, value, _ in _given(tree):
-                if name in settings and id(value) not in self._lost:
-                    names |= _parts(value) or set()
-        return names & self._dicts
+        waiting = set(settings)
+        while waiting:
+            further = {
+                part
+                for tree in self._trees.values()
+                for name, value, _ in _given(tree)
+                if name in waiting and id(value) not in self._lost
+                for part in _parts(value) or ()
+                if part in self._dicts
+            }
+            waiting = further - names
+            names |= further
+        return names
 
 
 def _is_called(node: ast.AST, parents: Mapping[int, ast.AST]) -> bool:

@@ -17,6 +17,7 @@ from penstock_import.celery_calls import (
     walk,
 )
 from penstock_import.celery_entries import beat_models
+from penstock_import.celery_pools import is_of_pool
 from penstock_import.celery_setting_names import OF_ANY, TASK_SETTINGS, advice_of, is_known, is_setting
 from penstock_import.celery_settings import CHANGING
 
@@ -131,6 +132,8 @@ _OF_APPLICATION: Mapping[str, str] = {
     "add_periodic_task": "Write each call of it as a schedule.",
     "autodiscover_tasks": "Name the modules with `--module`.",
     "config_from_object": "The settings that it takes are mapped or named one by one.",
+    "control": "See what it changes in running workers: `penstock cancel` ends an execution, limits belong to the actions, and "
+    "Penstock has no command that removes all waiting work.",
 }
 
 
@@ -174,6 +177,8 @@ def uses(
     annotations = {id(part) for part in _annotations(tree)}
     for node, parent in _outermost(tree):
         if id(node) in annotations:
+            continue
+        if isinstance(node, ast.Call) and is_of_pool(node):
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             attribute, root = node.func.attr, root_name(node.func.value)
@@ -231,7 +236,8 @@ _BEAT_AND_RESULTS = frozenset({"django_celery_beat", "django_celery_results", "d
 SERVER_SETTINGS = frozenset({"BROKER_URL", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"})
 """The settings with the address of a server that holds Celery's messages or results."""
 _OF_CONF = frozenset({"broker_read_url", "broker_url", "broker_write_url", "result_backend"})
-_KEY_OF_RESULTS = "celery-task-meta-"
+_OF_MODELS = frozenset({"pydantic", "pydantic_settings"})
+_KEYS_OF_RESULTS = ("celery-task-meta", "celery-taskset-meta")
 READ_SERVER = (
     "In Penstock that server has no messages and no results: ask the client, or `penstock queues`. "
     "If the code keeps values of its own there, give it a setting of its own."
@@ -244,12 +250,12 @@ def _reads_of_servers(tree: ast.Module) -> Iterator[Use]:
     for node in walk(tree):  # parents come before their children
         if _is_read_by_name(node):
             yield Use(node, f"{ast.unparse(node)}, which code reads", READ_SERVER)
+        elif isinstance(node, ast.Constant) and str(node.value).startswith(_KEYS_OF_RESULTS):
+            yield Use(node, f"{node.value!r}, a key of Celery's results", READ_SERVER)
         elif _gives_server(node):
             inside |= {id(part) for part in ast.walk(node)}
         elif id(node) in inside:
             continue
-        elif isinstance(node, ast.Constant) and str(node.value).startswith(_KEY_OF_RESULTS):
-            yield Use(node, f"{ast.unparse(node)}, a key of Celery's results", READ_SERVER)
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             is_of_conf = (
                 isinstance(node, ast.Attribute) and node.attr in _OF_CONF and _is_configuration(node.value)
@@ -398,9 +404,12 @@ def _settings(
 ) -> Iterator[Use]:
     """Yield each setting that a module assigns: by Celery's name, on an application's `conf`, or in a settings
     module."""
+    fields = _fields_of_models(tree) if not is_config else set()
     functions = [part for part in walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
     local = {id(part) for function in functions if is_config for part in walk(function)}
     for node in walk(tree):
+        if id(node) in fields:
+            continue
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
@@ -461,6 +470,20 @@ def _settings(
                     yield from _of_change(target, target.value, is_config)
         for name, value in settings_within(node):
             yield Use(value, f"the setting {name}", advice_of(name))
+
+
+def _fields_of_models(tree: ast.Module) -> set[int]:
+    """Return the fields of the models of Pydantic in a module. Celery reads none of them unless it is configured with it."""
+    names = {name for name, path in imported_names(tree) if path.partition(".")[0] in _OF_MODELS}
+    models: set[str] = set()
+    fields: set[int] = set()
+    for class_ in walk(tree):
+        if isinstance(class_, ast.ClassDef) and any(
+            root_name(base) in names or _last(base) in models for base in class_.bases
+        ):
+            models.add(class_.name)
+            fields |= {id(part) for part in class_.body if isinstance(part, ast.AnnAssign)}
+    return fields
 
 
 def gives_any_setting(tree: ast.Module, apps: Collection[str], is_config: bool) -> bool:

@@ -74,6 +74,14 @@ class _Defaults(ast.NodeTransformer):
         except NotLiteral:
             return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Replace a member of a class that reads a variable: `Settings.EVERY`."""
+        value = self._constants.get(ast.unparse(node))
+        if not isinstance(value, ast.Call):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        replaced = self.visit(copy.deepcopy(value))
+        return replaced if isinstance(replaced, ast.Constant) else node
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Replace `getenv("EVERY") or 30` by the value that counts where the variable is not set."""
         self.generic_visit(node)
