@@ -1256,6 +1256,15 @@ class StackStormPack:
             try:
                 stackstorm_rules.criterion(path, spec, root)
                 mapped.append((path, spec))
+                if stackstorm_rules.reads_nothing(path):
+                    self._tell_apart(
+                        "criteria without a value",
+                        file,
+                        child.line,
+                        f"the criterion {path}, which reads nothing of the event",
+                        "StackStorm compares null, and so does Penstock: write the path with `trigger.` before it, and "
+                        "import again, if the payload is meant.",
+                    )
             except NotMapped as reason:
                 self.report.gap(file, child.line, f"the criterion {path}, {spec}: {reason}",
                                 "Add it to `when`. Until then the rule is disabled.")  # fmt: skip
