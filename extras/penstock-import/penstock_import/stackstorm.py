@@ -511,11 +511,25 @@ class StackStormPack:
             try:
                 path = self._folder / f"actions/{_peek(node, 'entry_point')}"
                 root = read_tree(path) if path.is_file() else Node(1)
-                parameters = [name for name, _ in (node.get("parameters") or Node(1)).items()]
+                parameters = {
+                    name: about.peek() for name, about in (node.get("parameters") or Node(1)).items()
+                }
                 self._mistral[theirs] = orquesta_tree(root, f"{self._theirs}.{theirs}", parameters)
+                self._tell_unused_workflows(f"actions/{_peek(node, 'entry_point')}", root, parameters)
             except (InvalidInput, NotMapped) as reason:
                 self._mistral[theirs] = NotMapped(str(reason))
         return runner if isinstance(self._mistral[theirs], NotMapped) else _CONVERTED
+
+    def _tell_unused_workflows(self, file: str, root: Node, parameters: Mapping[str, Any]) -> None:
+        """Name the workflows of a workbook that the runner does not start. A task that starts one refuses the workbook."""
+        workflows = (root.get("workflows") or Node(1)).items()
+        about = parameters.get("workflow")
+        first = str((about or {}).get("default")).rpartition(".")[2] if len(workflows) > 1 else None
+        for name, child in workflows:
+            if first is not None and name != first:
+                self._ignored(
+                    file, child.line, f"the workflow {name} of a workbook, whose action starts {first}"
+                )
 
     def _settle_immutable(self, file: str, ref: str, name: str, source: Node, is_of_workflow: bool) -> None:
         """Leave an immutable parameter out of an action. The function fills it in. Record a gap for one of a workflow."""
@@ -671,6 +685,7 @@ class StackStormPack:
             )
             refused = self._mistral.get(str(_peek(node, "name") or ""))
             why = f": {refused}" if isinstance(refused, NotMapped) else ""
+            why = re.sub(r"\bin line (\d+)", rf"in line \1 of actions/{entry}", why)
             self.report.gap(file, line, f"action {name} of the runner {runner}{why}",
                             advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
         return self._unwritten(file, node, name, runner, schema, timeout)
