@@ -94,11 +94,9 @@ class ActionChain:
             if name in reached and _task_name(name) in tasks:
                 self._tell(node.line, f"two tasks become {_task_name(name)}", "Rename one of them.")
             if name not in reached:
-                self._tell(
-                    node.line,
-                    f"{name}, to which no task of the chain leads",
-                    "Remove the task, or lead to it.",
-                )
+                subject = f"{name}, to which no task of the chain leads"
+                if self._surroundings.note_ignored is not None:
+                    self._surroundings.note_ignored(node.line, subject)
                 node.drop()
             else:
                 visible = {task: shapes[task] for task in previous[name]}

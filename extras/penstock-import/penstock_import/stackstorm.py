@@ -83,6 +83,8 @@ _OF_TRIGGER = frozenset({"type", "parameters", "description", "ref", "pack"})
 """The keys of the trigger of a rule that are mapped, or that follow from its type."""
 _OF_RULE_ALONE = frozenset({"tags"})
 """The keys of a rule that affect neither when it fires nor what it starts."""
+_WITH_TAGS = frozenset({"action", "rule", "trigger"})
+"""The definitions with tags, which StackStorm uses in searches only."""
 _LOST_IF_MISSED = {"policy": "skip", "grace": 1}
 """The policy of StackStorm's timers for missed fires. Its scheduler drops a fire that is more than a second late."""
 _NOTHING_TO_RUN = re.compile(
@@ -270,6 +272,12 @@ class StackStormPack:
     def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
         for path, leftover in list(node.left()):
             if leftover.peek() in _EMPTY:
+                continue
+            if path.partition("[")[0] == "tags" and subject in _WITH_TAGS:
+                leftover.drop()
+                self._tell_apart(
+                    "tags", file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, "tags")
+                )
                 continue
             self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
             leftover.drop()  # a definition around this one does not name it again
