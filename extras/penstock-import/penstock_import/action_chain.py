@@ -199,7 +199,9 @@ class ActionChain:
         """Take a timeout out of the parameters of a task: it is one of the runner, and no action gets it."""
         timeout = inputs["timeout"]
         if target_action.runner == OF_OTHERS and timeout != _TO_DO:
-            runner_timeouts.settle(name, task, timeout, partial(self._tell, line))
+            note = self._surroundings.note_limit
+            note_limit = partial(note, line) if note is not None else None
+            runner_timeouts.settle(name, task, timeout, partial(self._tell, line), note_limit)
         elif is_limit(timeout):
             task["timeout"] = inputs.pop("timeout")
         elif target_action.runner in SHELLS and isinstance(timeout, str) and timeout != _TO_DO:

@@ -389,7 +389,9 @@ class Orquesta:
             place = source.get("input")
             line = place.line_of("timeout") if place is not None else source.line_of("action")
             if inputs["timeout"] != _TO_DO:  # another line names a value that is not mapped
-                runner_timeouts.settle(name, mapped, inputs["timeout"], partial(self._gap, line))
+                note = self._surroundings.note_limit
+                tell, note_limit = partial(self._gap, line), partial(note, line) if note is not None else None
+                runner_timeouts.settle(name, mapped, inputs["timeout"], tell, note_limit)
         if inputs and target_action.ref == "noop":
             self._gap(
                 source.line_of("input" if source.has("input") else "action"),

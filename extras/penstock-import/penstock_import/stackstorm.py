@@ -42,8 +42,10 @@ from penstock_import.stackstorm_runners import (
     BUILT_IN,
     CORE_PARAMETERS,
     CORE_RUNNERS,
+    LINUX_RUNNERS,
     NOOP_RESULT,
     OF_CORE,
+    OWN_TIMEOUTS,
     RUNNER_TIMEOUTS,
     RUNNER_TYPES,
     SHELLS,
@@ -854,6 +856,7 @@ class StackStormPack:
             self._fixed.get(f"{self.project.name}.{name}", {}),
             self._computed.get(f"{self.project.name}.{name}", {}),
             partial(self._tell_type, entry),
+            partial(self._limit_of_other, entry),
         )
         if runner != "action-chain":
             stops = runner == "orquesta"
@@ -1006,6 +1009,9 @@ class StackStormPack:
             "Penstock has no equivalent either: remove it, or correct it.",
         )
 
+    def _limit_of_other(self, file: str, line: int, subject: str, advice: str) -> None:
+        self._tell_apart("time limits for other packs", file, line, subject, advice)
+
     def _output(self, file: str, name: str, line: int) -> None:
         self._tell_apart(
             "outputs of failed workflows",
@@ -1070,7 +1076,7 @@ class StackStormPack:
                     ours = f"{self.project.name}.{self._action_name(name)}"
                     is_workflow = runner in _WORKFLOWS and _may_start(self._sources[name][1])
                     return KnownAction(ours, is_workflow, shape, runner, self._limit_of(ours, runner))
-        runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
+        runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else LINUX_RUNNERS.get(ref, OF_OTHERS)
         name = self._foreign.get(ref, "")
         if not name:
             name = self._foreign[ref] = _free_name(_name(ref), self._is_taken)
@@ -1100,8 +1106,9 @@ class StackStormPack:
                     self._schemas[f"{self.project.name}.{name}"] = schema
                     body = self._function(name, stub(name, ref), schema) | UNBOUNDED
                     self.project.actions[name] = body | {"parameters": schema}
-                if pack == "core" and runner:  # a process, since the runner ends it
-                    self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
+                if runner in RUNNER_TIMEOUTS:  # a process, since the runner ends it
+                    limit = OWN_TIMEOUTS.get(ref, RUNNER_TIMEOUTS[runner])
+                    self.project.actions[name] |= {"timeout": limit, "executor": "process"}
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if not theirs:
                     subject, advice = (
