@@ -267,7 +267,9 @@ ONE = {"depot.flow": {"tasks": {"one": ECHO}}}
         ({"version": "2.0", "name": "depot.flow", "actions": {}, "workflows": {"a": {"tasks": {"one": ECHO}}}}, "version 2.0"),
         ({"version": "2.0", "depot.flow": {"type": "reverse", "tasks": {"one": ECHO}}}, "the type reverse"),
         ({"version": "2.0", "depot.flow": {"task-defaults": {"retry": {}}, "tasks": {"one": ECHO}}}, "`retry` of `task-"),
-        ({"version": "2.0", "depot.flow": {"input": [{"a": 1}], "tasks": {"one": ECHO}}}, "an input with a default"),
+        ({"version": "2.0", "depot.flow": {"input": [{"a": {"b": 1}}], "tasks": {"one": ECHO}}}, "a default that is a mapping"),
+        ({"version": "2.0", "depot.flow": {"input": [{"a": 1}], "tasks": {"one": ECHO}}}, "a, which only the action or only"),
+        ({"version": "2.0", "depot.flow": {"input": {"a": 1}, "tasks": {"one": ECHO}}}, "which is not a list"),
         ({"version": "2.0", "depot.flow": {"input": ["a"], "tasks": {"one": ECHO}}}, "a, which only the action or only"),
         ({"version": "2.0", "depot.flow": {"tasks": {"one": ECHO, "a b": ECHO}}}, "the task a b"),
     ],
@@ -439,3 +441,70 @@ def test_clause_of_task_defaults_is_that_of_tasks_without_their_own(
     run = simulation.run("depot.flow")
     assert run.status == status
     assert [name for name in tasks if run.tasks[name] != "skipped"] == ran
+
+
+@pytest.mark.parametrize(
+    ("about", "supplied", "value"), [({}, {}, None), ({}, {"name": "b"}, "b"), ({"default": "c"}, {}, "c")]
+)
+def test_input_has_the_value_of_the_action_and_no_default(
+    tmp_path: Path, about: dict[str, Any], supplied: dict[str, Any], value: Any
+) -> None:
+    """The runner passes each parameter of the action, so that Mistral uses no default of its own."""
+    task = {"action": "depot.fetch", "input": {"name": "<% $. name %>"}}
+    parameters = {"name": {"type": "string"} | about}
+    simulation, _ = mapped(tmp_path, {"one": task}, parameters, input=[{"name": "d"}])
+    simulation.fake("one", returns={})
+    assert simulation.run("depot.flow", supplied).input("one") == {"name": value}
+
+
+def test_task_without_an_action_completes(tmp_path: Path) -> None:
+    tasks = {"one": {"on-success": ["two"]}, "two": ECHO}
+    simulation, _ = mapped(tmp_path, tasks)
+    simulation.fake("two", returns={})
+    run = simulation.run("depot.flow")
+    assert (run.status, run.tasks["one"], run.tasks["two"]) == ("completed", "completed", "completed")
+
+
+WORKBOOK = {
+    "version": "2.0",
+    "name": "depot.flow",
+    "workflows": {"main": {"tasks": {"one": ECHO}}, "spare": {"tasks": {"two": ECHO}}},
+}
+
+
+@pytest.mark.parametrize("name", ["main", "spare"])
+def test_workbook_starts_the_workflow_of_its_action(tmp_path: Path, name: str) -> None:
+    source = files({}, {"workflow": {"default": f"depot.flow.{name}", "immutable": True}}, WORKBOOK)
+    project, report = of_pack(tmp_path, source)
+    assert report.mapped["workflows"] == 1, texts(report)
+    assert list(project.workflows["flow"]["tasks"]) == ["one" if name == "main" else "two"]
+    other = "spare" if name == "main" else "main"
+    assert any(
+        f"the workflow {other} of a workbook, whose action starts {name}" in text for text in texts(report)
+    )
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"default": "depot.flow.main"},
+        {"default": "main", "immutable": True},
+        {"default": "depot.flow.x", "immutable": True},
+    ],
+)
+def test_workbook_whose_workflow_is_not_fixed_is_named(tmp_path: Path, about: dict[str, Any]) -> None:
+    _, report = of_pack(tmp_path, files({}, {"workflow": about}, WORKBOOK))
+    assert report.mapped["workflows"] == 0
+    assert "version 2.0 with the one workflow depot.flow" in " ".join(texts(report))
+
+
+def test_parameter_of_the_runner_is_no_input(tmp_path: Path) -> None:
+    source = files({"one": ECHO}, {"skip_notify": {"type": "array", "default": ["one"]}})
+    del source["actions/workflows/flow.yaml"]["depot.flow"]["input"]
+    _, report = of_pack(tmp_path, source)
+    assert report.mapped["workflows"] == 1, texts(report)
+
+
+def test_line_of_a_refused_part_has_its_file(tmp_path: Path) -> None:
+    _, report = of_pack(tmp_path, files({"one": ECHO | {"timeout": 5}}))
+    assert "in line 9 of actions/workflows/flow.yaml" in " ".join(texts(report))

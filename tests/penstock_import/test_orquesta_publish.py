@@ -89,3 +89,57 @@ def test_part_of_a_definition_within_another_is_named_once(tmp_path: Path) -> No
     assert [gap.what for gap in source.report.gaps if "payload_info" in gap.what] == [
         "payload_info of trigger weighed: StackStorm ignores it"
     ]
+
+
+def chain(**steps: Any) -> dict[str, Any]:
+    """Return tasks with these transitions."""
+    return {name: {"action": "depot.say", "next": rows} for name, rows in steps.items()}
+
+
+def publishing(value: str, do: str | None = None, when: str = "succeeded()") -> dict[str, Any]:
+    return {"when": f"<% {when} %>", "publish": [{"word": value}]} | ({"do": do} if do else {})
+
+
+@pytest.mark.parametrize(
+    ("tasks", "is_replaced"),
+    [
+        (chain(one=[publishing("a", "two")], two=[publishing("b", "last")]), True),
+        (chain(one=[publishing("a", "two")], two=[{"do": "three"}], three=[publishing("b", "last")]), True),
+        (chain(one=[publishing("a", "two, last")], two=[publishing("b", "last")]), False),
+        (
+            chain(one=[publishing("a", "two")], two=[{"do": "three, last"}], three=[publishing("b", "last")]),
+            False,
+        ),
+        (chain(one=[publishing("a", "two")], two=[publishing("b", "last"), {"do": "side"}], side=[]), False),
+        (
+            chain(
+                one=[publishing("a", "two")],
+                two=[publishing("b", "last"), {"when": "<% failed() %>", "do": "side"}],
+                side=[],
+            ),
+            True,
+        ),
+        (
+            chain(
+                one=[publishing("a", "side"), {"do": "two"}],
+                two=[publishing("b", "last")],
+                side=[{"do": "last"}],
+            ),
+            False,
+        ),
+        (chain(one=[publishing("a")], two=[publishing("b", "last")]), False),
+    ],
+)
+def test_later_value_of_one_branch_replaces_the_earlier(
+    tmp_path: Path, tasks: dict[str, Any], is_replaced: bool
+) -> None:
+    """The conductor carries each published value with the branches behind it. At a join it merges them one after another, so
+    that a branch with the first value alone may restore it."""
+    last = {"last": {"action": "depot.say", "join": "all"}}
+    gaps = gaps_of(tmp_path, [{"do": "one, left"}], **tasks, **last)
+    assert any("is published by" in gap for gap in gaps) is not is_replaced, gaps
+
+
+def test_published_block_of_jinja_is_an_expression(tmp_path: Path) -> None:
+    text = "{% if 'x' in result() %}{{ result().x }}{% else %}none{% endif %}"
+    assert gaps_of(tmp_path, [{"when": "<% succeeded() %>", "publish": [{"word": text}], "do": "left"}]) == []

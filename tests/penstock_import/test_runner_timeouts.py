@@ -29,10 +29,13 @@ def files(kind: str, ref: str, timeout: Any) -> dict[str, Any]:
     return {"actions/flow.yaml": HEAD | {"runner_type": kind}, "actions/workflows/flow.yaml": flow}
 
 
+@pytest.mark.parametrize("ref", ["core.remote", "linux.wait_for_ssh"])
 @pytest.mark.parametrize("timeout", [5, "5"])
 @pytest.mark.parametrize("kind", ["orquesta", "action-chain"])
-def test_timeout_of_a_task_of_core_is_that_of_the_task(tmp_path: Path, kind: str, timeout: Any) -> None:
-    project, report = of_pack(tmp_path, files(kind, "core.remote", timeout))
+def test_timeout_of_a_task_of_core_is_that_of_the_task(
+    tmp_path: Path, kind: str, timeout: Any, ref: str
+) -> None:
+    project, report = of_pack(tmp_path, files(kind, ref, timeout))
     task = project.workflows["flow"]["tasks"]["a"]
     assert task["timeout"] == 5
     assert task["input"] == {"cmd": "true", "hosts": "web1"}
@@ -46,6 +49,9 @@ def test_timeout_of_a_task_of_core_is_that_of_the_task(tmp_path: Path, kind: str
         ("core.http", 60),
         ("core.sendmail", 60),
         ("core.uuid", 600),
+        ("linux.rm", 60),
+        ("linux.dig", 600),
+        ("linux.wait_for_ssh", 400),
         ("other.thing", None),
     ],
 )
@@ -64,6 +70,8 @@ def test_timeout_for_another_pack_holds_and_is_named(tmp_path: Path, kind: str, 
     assert task["input"] == {"cmd": "true", "hosts": "web1", "timeout": 5}
     gap = f"actions/workflows/flow.yaml:{line} the timeout 5 of a, for an action of another pack"
     assert any(text.startswith(gap) for text in texts(report))
+    assert report.mapped["workflows"] == 1  # as its action, it is counted by itself
+    assert report.found["time limits for other packs"] == 1
 
 
 @pytest.mark.parametrize("kind", ["orquesta", "action-chain"])

@@ -491,3 +491,76 @@ def test_payload_of_a_timer_is_not_mapped(tmp_path: Path) -> None:
     project, report = of_pack(tmp_path, files)
     assert project.schedules["r"]["enabled"] is False
     assert any("a timer has no payload" in line for line in texts(report))
+
+
+@pytest.mark.parametrize("kind", sorted(OPERATORS))
+def test_criterion_on_the_whole_payload_holds_when_stackstorms_holds(kind: str) -> None:
+    """StackStorm evaluates no criterion for an empty payload."""
+    for payload in ({}, {"a": 1}, {"b": None}):
+        for pattern in (None, "a", {"a": 1}, {}, 5):
+            try:
+                text = condition_of([("trigger#x", {"type": kind, "pattern": pattern})])
+            except NotMapped:
+                continue
+            expected = False
+            with suppress(Exception):
+                expected = bool(payload) and stackstorm_holds(kind, payload, pattern)
+            ours = False
+            with suppress(Exception):
+                ours = condition(text)({"payload": payload})
+            assert ours is expected, (text, payload)
+
+
+def stackstorm_holds(kind: str, value: Any, pattern: Any) -> bool:
+    """Return whether an operator holds. All but `neq` return False for a pattern of null."""
+    if pattern is None:
+        return kind == "neq" and value is not None
+    return bool(OPERATORS[kind](value, pattern))
+
+
+def test_existence_of_the_event_is_that_of_its_payload() -> None:
+    exists, absent = {"type": "exists", "pattern": "path"}, {"type": "nexists"}
+    assert condition(condition_of([("trigger", exists)]))({"payload": {"a": 1}}) is True
+    assert condition(condition_of([("trigger", exists)]))({"payload": {}}) is False
+    assert condition(condition_of([("trigger", absent)]))({"payload": {"a": 1}}) is False
+    for body in ({}, {"a": 1}):  # of a webhook, the event has headers besides
+        assert condition(condition_of([("trigger", exists)], "trigger.body"))({"payload": body}) is True
+    with pytest.raises(NotMapped, match="the whole event"):
+        condition_of([("trigger", {"type": "eq", "pattern": {}})], "trigger.body")
+
+
+@pytest.mark.parametrize("kind", sorted(OPERATORS))
+def test_path_beside_the_event_has_no_value(kind: str) -> None:
+    """StackStorm's context has the event alone, so that such a path is null."""
+    for pattern in ("a", "(.*)_check_(.*)", 5):
+        try:
+            text = condition_of([("service.name", {"type": kind, "pattern": pattern})])
+        except NotMapped:
+            continue
+        expected = False
+        with suppress(Exception):
+            expected = bool(OPERATORS[kind](None, pattern))
+        ours = False
+        with suppress(Exception):
+            ours = condition(text)({"payload": {"service": {"name": "a"}}})
+        assert ours is expected, text
+
+
+@pytest.mark.parametrize("path", ["system.key", "st2kv.system.key", "service[0]", "service.*", "parent"])
+def test_path_beside_the_event_that_may_have_a_value_is_refused(path: str) -> None:
+    with pytest.raises(NotMapped, match="neither names nor numbers"):
+        condition_of([(path, {"type": "exists"})])
+
+
+def test_path_beside_the_event_is_named(tmp_path: Path) -> None:
+    rule = {
+        "name": "go",
+        "enabled": True,
+        "trigger": {"type": "other.came"},
+        "criteria": {"service": {"type": "neq", "pattern": "a"}},
+        "action": {"ref": "core.noop"},
+    }
+    project, report = of_pack(tmp_path, {"rules/go.yaml": rule})
+    assert report.mapped["rules"] == 1
+    assert project.rules["go"]["when"] == '(payload | length > 0) and (none != "a")'
+    assert any("the criterion service, which reads nothing" in text for text in texts(report))

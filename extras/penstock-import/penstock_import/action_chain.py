@@ -94,11 +94,9 @@ class ActionChain:
             if name in reached and _task_name(name) in tasks:
                 self._tell(node.line, f"two tasks become {_task_name(name)}", "Rename one of them.")
             if name not in reached:
-                self._tell(
-                    node.line,
-                    f"{name}, to which no task of the chain leads",
-                    "Remove the task, or lead to it.",
-                )
+                subject = f"{name}, to which no task of the chain leads"
+                if self._surroundings.note_ignored is not None:
+                    self._surroundings.note_ignored(node.line, subject)
                 node.drop()
             else:
                 visible = {task: shapes[task] for task in previous[name]}
@@ -201,7 +199,9 @@ class ActionChain:
         """Take a timeout out of the parameters of a task: it is one of the runner, and no action gets it."""
         timeout = inputs["timeout"]
         if target_action.runner == OF_OTHERS and timeout != _TO_DO:
-            runner_timeouts.settle(name, task, timeout, partial(self._tell, line))
+            note = self._surroundings.note_limit
+            note_limit = partial(note, line) if note is not None else None
+            runner_timeouts.settle(name, task, timeout, partial(self._tell, line), note_limit)
         elif is_limit(timeout):
             task["timeout"] = inputs.pop("timeout")
         elif target_action.runner in SHELLS and isinstance(timeout, str) and timeout != _TO_DO:

@@ -120,7 +120,7 @@ def _joined_text(body: Sequence[nodes.Node], writer: _Writer) -> str:
             )
             parts.append(f"({conditional}{_joined_text(node.else_, writer)})")
         else:
-            raise NotMapped(f"the block `{type(node).__name__.lower()}` of Jinja in a default")
+            raise NotMapped(f"the block `{type(node).__name__.lower()}` of Jinja in an expression")
     return f"({' ~ '.join(parts)})" if parts else '""'
 
 

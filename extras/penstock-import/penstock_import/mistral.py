@@ -16,8 +16,10 @@ from penstock_import.consumed import Node
 from penstock_import.wanted_text import NotMapped
 
 MISTRAL = "mistral-v2"
-_OF_RUNNER = frozenset({"context", "task", "workflow"})
-"""The parameters of the runner."""
+_OF_RUNNER = frozenset({"context", "task"})
+"""The parameters of the runner that change what is run."""
+_NO_INPUT = frozenset({"workflow", "skip_notify"})
+"""The other parameters of the runner, which no workflow gets."""
 _OF_WORKFLOW = frozenset({"type", "description", "tags", "input", "vars", "output", "task-defaults", "tasks"})
 _OF_TASK = frozenset(
     {
@@ -43,8 +45,10 @@ _ACTION = re.compile(r"[\w.-]+", re.ASCII)
 _BLOCK = re.compile(r"<%.*?%>|\{\{.*?\}\}|\{%|\{#", re.DOTALL)
 _ITEMS = re.compile(r"\s*(\w+)\s+in\s+(<%[^%]*%>|\{\{[^}]*\}\})\s*")
 _INLINE = re.compile(r"""\s+([A-Za-z_]\w*)=("[^"\\]*"|'[^'\\]*'|<%.*?%>|\{\{.*?\}\})(?=\s|$)""")
-_WORD_OF_YAQL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|\$\.([A-Za-z_]\w*)|\$""")
-_WORD_OF_JINJA = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\b_\.([A-Za-z_]\w*)|(?<![\w.])_(?!\w)""")
+_WORD_OF_YAQL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|\$\s*\.\s*([A-Za-z_]\w*)|\$""")
+_WORD_OF_JINJA = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\b_\s*\.\s*([A-Za-z_]\w*)|(?<![\w.])_(?!\w)"""
+)
 _OWN_ID = re.compile(r"""((?:^|[^'"\w.])\s*)env\(\)\.st2_execution_id\b(?!['"])""")
 _PLAIN_FUNCTIONS = frozenset(
     {"bool", "dict", "float", "get", "int", "isList", "isString", "keys", "len", "list", "str", "task", "toLower",
@@ -56,14 +60,15 @@ _PLAIN_NAMES = re.compile(
 )
 
 
-def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
-    """Return the Orquesta workflow with the meaning of a Mistral workflow. `parameters` are those of the action. Raises
-    NotMapped for a part without an equal in Orquesta."""
-    if of_runner := _OF_RUNNER & set(parameters):
+def orquesta_tree(root: Node, ref: str, declared: Mapping[str, Any]) -> Node:
+    """Return the Orquesta workflow with the meaning of a Mistral workflow. `declared` are the parameters of the action, by
+    name. Raises NotMapped for a part without an equal in Orquesta."""
+    if of_runner := _OF_RUNNER & declared.keys():
         raise NotMapped(f"the parameter {min(of_runner)}, which is one of the runner")
     for key, line in root.repetitions():
         raise NotMapped(f"the key {key} in line {line}, which occurs twice")
-    definition = _definition(root, ref)
+    definition = _definition(root, ref, declared.get("workflow"))
+    parameters = [name for name in declared if name not in _NO_INPUT]
     _refuse_other_keys(definition, _OF_WORKFLOW, "the workflow")
     if definition.text("type", "direct") != "direct":
         raise NotMapped(f"a workflow of the type {definition.text('type')}")
@@ -81,7 +86,7 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     children: dict[str, Node] = {"description": Node(1, None, definition.text("description"))}
     inputs = definition.get("input") or Node(definition.line, [])
     children["input"] = _inputs(inputs)
-    if different := set(parameters) ^ {str(part.peek()) for part in inputs.parts()}:
+    if different := set(parameters) ^ {str(part.peek()) for part in children["input"].parts()}:
         raise NotMapped(f"{min(different)}, which only the action or only the workflow declares")
     variables = definition.get("vars")
     if variables is not None:
@@ -99,8 +104,9 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     return Node(1, children)
 
 
-def _definition(root: Node, ref: str) -> Node:
-    """Return the one workflow of a document, which may be a workbook."""
+def _definition(root: Node, ref: str, first: Any) -> Node:
+    """Return the workflow that the runner starts of a document, which may be a workbook. Of several workflows it starts that
+    of the parameter `workflow`. `first` is the declaration of that parameter."""
     keys = {name for name, _ in root.items()} - {"version"}
     workflows = root.get("workflows")
     if (
@@ -109,6 +115,11 @@ def _definition(root: Node, ref: str) -> Node:
         and keys <= {"name", "description", "tags", "workflows"}
     ):
         definitions = [definition for _, definition in workflows.items()]
+        is_fixed = isinstance(first, Mapping) and first.get("immutable") is True
+        if len(definitions) > 1 and is_fixed and "." in (default := str(first.get("default"))):
+            name = default.rpartition(".")[2]
+            if default == f"{ref}.{name}":
+                definitions = [definition for key, definition in workflows.items() if key == name]
     else:
         definitions = [definition for name, definition in root.items() if keys == {ref} and name == ref]
     if root.text("version") != "2.0" or len(definitions) != 1:
@@ -125,9 +136,22 @@ def _refuse_other_keys(node: Node, keys: frozenset[str], subject: str) -> None:
 
 
 def _inputs(node: Node) -> Node:
-    if not node.is_list or not all(isinstance(part.peek(), str) for part in node.parts()):
-        raise NotMapped("an input with a default")
-    return Node(node.line, [Node(part.line, None, part.peek()) for part in node.parts()])
+    """Return the inputs without their defaults. The runner passes all parameters of the action, null for those without a
+    value, so that Mistral uses no default. It merges one that is a mapping into the value."""
+    if not node.is_list:
+        raise NotMapped(f"an input in line {node.line}, which is not a list")
+    inputs: list[Node] = []
+    for part in node.parts():
+        name = part.peek()
+        if part.is_mapping:
+            [*pairs] = part.items()
+            if len(pairs) != 1 or pairs[0][1].is_mapping:
+                raise NotMapped(f"an input in line {part.line} with a default that is a mapping")
+            name = pairs[0][0]
+        if not isinstance(name, str):
+            raise NotMapped(f"an input in line {part.line} without a name")
+        inputs.append(Node(part.line, None, name))
+    return Node(node.line, inputs)
 
 
 def _variables(node: Node, parameters: Collection[str]) -> Node:
@@ -211,6 +235,8 @@ def _action(name: str, task: Node, with_items: set[str], item: str) -> tuple[Nod
     """Return the action of a task and its input, which may stand behind the action."""
     node, inputs = task.get("action"), task.get("input")
     words = node.peek() if node is not None else None
+    if node is None and inputs is None and not task.has("with-items"):
+        return Node(task.line, None, "core.noop"), None  # Mistral runs `std.noop`
     if node is None or not isinstance(words, str):
         raise NotMapped(f"the task {name} in line {task.line}, which has no action")
     match = _ACTION.match(words)

@@ -389,7 +389,9 @@ class Orquesta:
             place = source.get("input")
             line = place.line_of("timeout") if place is not None else source.line_of("action")
             if inputs["timeout"] != _TO_DO:  # another line names a value that is not mapped
-                runner_timeouts.settle(name, mapped, inputs["timeout"], partial(self._gap, line))
+                note = self._surroundings.note_limit
+                tell, note_limit = partial(self._gap, line), partial(note, line) if note is not None else None
+                runner_timeouts.settle(name, mapped, inputs["timeout"], tell, note_limit)
         if inputs and target_action.ref == "noop":
             self._gap(
                 source.line_of("input" if source.has("input") else "action"),
@@ -1014,6 +1016,8 @@ class Orquesta:
                     entry != two
                     and is_concurrent
                     and not _exclude(graph, guards, (entry, place), (two, other))
+                    and not _is_replaced(graph, guards, (entry, place), (two, other))
+                    and not _is_replaced(graph, guards, (two, other), (entry, place))
                 ):
                     self._gap(line, f"{variable} is published by {entry} and by {two} in a workflow with branches side by side",
                               "Another value may win in Penstock: publish under two names.")  # fmt: skip
@@ -1121,6 +1125,32 @@ def _exclude(
     first = Edge(entry[0], entry[1], "", guards[entry])
     second = Edge(two[0], two[1], "", guards[two])
     return graph.is_exclusive(first, second)
+
+
+def _is_replaced(
+    graph: Graph, guards: Mapping[tuple[str, int], Any], first: tuple[str, int], second: tuple[str, int]
+) -> bool:
+    """Return whether each value that the transition `first` publishes is replaced by that of `second` wherever both could
+    meet. So it is where nothing forks from the one to the other: no other branch then has the first value alone."""
+    if second[0] not in graph.after(first[0]) or first[0] in graph.after(second[0]):
+        return False
+    targets = {edge.target for edge in graph.out_of(first[0]) if edge.step == first[1]}
+    behind = {name for target in targets for name in (target, *graph.after(target))}
+    if len(targets) != 1 or second[0] not in behind:
+        return False
+    between = behind - {second[0]}
+    for name in (*(name for name in between if second[0] in graph.after(name)), second[0]):
+        numbers = [number for task, number in guards if task == name]
+        if name != second[0] and any(
+            len({edge.target for edge in graph.out_of(name) if edge.step == number}) > 1 for number in numbers
+        ):
+            return False
+        pairs = [pair for pair in combinations(numbers, 2) if name != second[0] or second[1] in pair]
+        if not all(
+            guards[name, number].contradicts(guards[name, second_number]) for number, second_number in pairs
+        ):
+            return False
+    return True
 
 
 class _ItemNames:

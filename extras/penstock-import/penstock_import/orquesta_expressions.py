@@ -102,7 +102,8 @@ def as_expression(value: Any, names: Names) -> Ours:
     if isinstance(value, list):
         return Ours(f"[{', '.join(as_expression(item, names).text for item in value)}]", "list")
     if isinstance(value, str) and "{%" in value:
-        raise NotMapped("a block of Jinja within an expression")
+        jinja_text(value, names)
+        return jinja_expressions.translate_to_text(value, names)
     if not isinstance(value, str) or not _blocks(value):
         template(value, names)
         return literal(value)

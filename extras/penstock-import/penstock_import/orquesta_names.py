@@ -36,6 +36,8 @@ class Surroundings:
     """The template of the variable for each parameter with a default that is computed of other parameters."""
     note_type: Callable[[int, str, Any], None] | None = None
     """A function that takes the line, the name and the value of a parameter whose type is not known."""
+    note_limit: Callable[[int, str, str], None] | None = None
+    """A function that takes the line of a time limit for an action of another pack, the limit and the work by hand."""
 
 
 NOWHERE = Surroundings()

@@ -25,12 +25,18 @@ def with_default(timeout: Any, limit: float | None) -> Any:
     return f"{{{{ ({value}) if ({value}) is not none else {limit} }}}}"
 
 
-def settle(name: str, task: dict[str, Any], timeout: Any, tell: Callable[[str, str], object]) -> None:
-    """Give a task the time limit in its input, and record a gap for it."""
+def settle(
+    name: str,
+    task: dict[str, Any],
+    timeout: Any,
+    tell: Callable[[str, str], object],
+    note: Callable[[str, str], object] | None,
+) -> None:
+    """Give a task the time limit in its input, and record a gap for it. `note` records a gap that is counted separately."""
     subject = f"the timeout {timeout} of {name}, for an action of another pack"
     if is_limit(timeout):
         task["timeout"] = timeout
-        tell(
+        (note or tell)(
             subject,
             "In StackStorm the action's runner ends it after that time. In Penstock it is both `timeout` of the task and a "
             "parameter: remove one of them, and write `executor: process` of the action, so that it ends.",

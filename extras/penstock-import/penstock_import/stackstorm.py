@@ -42,8 +42,10 @@ from penstock_import.stackstorm_runners import (
     BUILT_IN,
     CORE_PARAMETERS,
     CORE_RUNNERS,
+    LINUX_RUNNERS,
     NOOP_RESULT,
     OF_CORE,
+    OWN_TIMEOUTS,
     RUNNER_TIMEOUTS,
     RUNNER_TYPES,
     SHELLS,
@@ -83,6 +85,8 @@ _OF_TRIGGER = frozenset({"type", "parameters", "description", "ref", "pack"})
 """The keys of the trigger of a rule that are mapped, or that follow from its type."""
 _OF_RULE_ALONE = frozenset({"tags"})
 """The keys of a rule that affect neither when it fires nor what it starts."""
+_WITH_TAGS = frozenset({"action", "rule", "trigger"})
+"""The definitions with tags, which StackStorm uses in searches only."""
 _LOST_IF_MISSED = {"policy": "skip", "grace": 1}
 """The policy of StackStorm's timers for missed fires. Its scheduler drops a fire that is more than a second late."""
 _NOTHING_TO_RUN = re.compile(
@@ -270,6 +274,12 @@ class StackStormPack:
     def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
         for path, leftover in list(node.left()):
             if leftover.peek() in _EMPTY:
+                continue
+            if path.partition("[")[0] == "tags" and subject in _WITH_TAGS:
+                leftover.drop()
+                self._tell_apart(
+                    "tags", file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, "tags")
+                )
                 continue
             self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
             leftover.drop()  # a definition around this one does not name it again
@@ -511,11 +521,25 @@ class StackStormPack:
             try:
                 path = self._folder / f"actions/{_peek(node, 'entry_point')}"
                 root = read_tree(path) if path.is_file() else Node(1)
-                parameters = [name for name, _ in (node.get("parameters") or Node(1)).items()]
+                parameters = {
+                    name: about.peek() for name, about in (node.get("parameters") or Node(1)).items()
+                }
                 self._mistral[theirs] = orquesta_tree(root, f"{self._theirs}.{theirs}", parameters)
+                self._tell_unused_workflows(f"actions/{_peek(node, 'entry_point')}", root, parameters)
             except (InvalidInput, NotMapped) as reason:
                 self._mistral[theirs] = NotMapped(str(reason))
         return runner if isinstance(self._mistral[theirs], NotMapped) else _CONVERTED
+
+    def _tell_unused_workflows(self, file: str, root: Node, parameters: Mapping[str, Any]) -> None:
+        """Name the workflows of a workbook that the runner does not start. A task that starts one refuses the workbook."""
+        workflows = (root.get("workflows") or Node(1)).items()
+        about = parameters.get("workflow")
+        first = str((about or {}).get("default")).rpartition(".")[2] if len(workflows) > 1 else None
+        for name, child in workflows:
+            if first is not None and name != first:
+                self._ignored(
+                    file, child.line, f"the workflow {name} of a workbook, whose action starts {first}"
+                )
 
     def _settle_immutable(self, file: str, ref: str, name: str, source: Node, is_of_workflow: bool) -> None:
         """Leave an immutable parameter out of an action. The function fills it in. Record a gap for one of a workflow."""
@@ -671,6 +695,7 @@ class StackStormPack:
             )
             refused = self._mistral.get(str(_peek(node, "name") or ""))
             why = f": {refused}" if isinstance(refused, NotMapped) else ""
+            why = re.sub(r"\bin line (\d+)", rf"in line \1 of actions/{entry}", why)
             self.report.gap(file, line, f"action {name} of the runner {runner}{why}",
                             advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
         return self._unwritten(file, node, name, runner, schema, timeout)
@@ -831,6 +856,7 @@ class StackStormPack:
             self._fixed.get(f"{self.project.name}.{name}", {}),
             self._computed.get(f"{self.project.name}.{name}", {}),
             partial(self._tell_type, entry),
+            partial(self._limit_of_other, entry),
         )
         if runner != "action-chain":
             stops = runner == "orquesta"
@@ -983,6 +1009,9 @@ class StackStormPack:
             "Penstock has no equivalent either: remove it, or correct it.",
         )
 
+    def _limit_of_other(self, file: str, line: int, subject: str, advice: str) -> None:
+        self._tell_apart("time limits for other packs", file, line, subject, advice)
+
     def _output(self, file: str, name: str, line: int) -> None:
         self._tell_apart(
             "outputs of failed workflows",
@@ -1047,7 +1076,7 @@ class StackStormPack:
                     ours = f"{self.project.name}.{self._action_name(name)}"
                     is_workflow = runner in _WORKFLOWS and _may_start(self._sources[name][1])
                     return KnownAction(ours, is_workflow, shape, runner, self._limit_of(ours, runner))
-        runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
+        runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else LINUX_RUNNERS.get(ref, OF_OTHERS)
         name = self._foreign.get(ref, "")
         if not name:
             name = self._foreign[ref] = _free_name(_name(ref), self._is_taken)
@@ -1077,8 +1106,9 @@ class StackStormPack:
                     self._schemas[f"{self.project.name}.{name}"] = schema
                     body = self._function(name, stub(name, ref), schema) | UNBOUNDED
                     self.project.actions[name] = body | {"parameters": schema}
-                if pack == "core" and runner:  # a process, since the runner ends it
-                    self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
+                if runner in RUNNER_TIMEOUTS:  # a process, since the runner ends it
+                    limit = OWN_TIMEOUTS.get(ref, RUNNER_TIMEOUTS[runner])
+                    self.project.actions[name] |= {"timeout": limit, "executor": "process"}
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if not theirs:
                     subject, advice = (
@@ -1256,6 +1286,15 @@ class StackStormPack:
             try:
                 stackstorm_rules.criterion(path, spec, root)
                 mapped.append((path, spec))
+                if stackstorm_rules.reads_nothing(path):
+                    self._tell_apart(
+                        "criteria without a value",
+                        file,
+                        child.line,
+                        f"the criterion {path}, which reads nothing of the event",
+                        "StackStorm compares null, and so does Penstock: write the path with `trigger.` before it, and "
+                        "import again, if the payload is meant.",
+                    )
             except NotMapped as reason:
                 self.report.gap(file, child.line, f"the criterion {path}, {spec}: {reason}",
                                 "Add it to `when`. Until then the rule is disabled.")  # fmt: skip

@@ -43,6 +43,10 @@ _FORMS: dict[str, str] = {
     "in": "{0} in {1}",
     "nin": "{0} not in {1}",
 }
+_OTHER_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*", re.ASCII)
+"""A path without indexes, quotes and stars."""
+_OTHER_ROOTS = frozenset({"trigger", "system", "user", "st2kv", "parent", "where", "wherenot"})
+"""The first words of a path that lead to a value, or that StackStorm's language of paths reserves."""
 _WORD = re.compile(r"(?:\.\*)?([A-Za-z0-9 _/:@-]+)(?:\.\*)?")
 """A word without special characters of regular expressions. What a search skips around it changes nothing."""
 _OF_TEXT = frozenset({"ieq", "icontains", "incontains", "startswith", "istartswith", "endswith", "iendswith"})
@@ -78,8 +82,29 @@ def criterion(path: str, spec: Any, root: str = "trigger") -> str:
         raise NotMapped(f"{', '.join(sorted(map(str, unknown)))} of a criterion")
     if "type" not in spec:
         return "false"
-    value, pattern = _value(path, root), spec.get("pattern")
-    kind = str(spec["type"]).lower()
+    if path.split("#", 1)[0] == "trigger":
+        return _of_whole_event(spec, root)
+    return _condition(_value(path, root), spec)
+
+
+def reads_nothing(path: str) -> bool:
+    """Return whether the path of a criterion leads to no value in any event, since it does not begin with `trigger`."""
+    match = _OTHER_PATH.fullmatch(path.split("#", 1)[0])
+    return match is not None and match[1] not in _OTHER_ROOTS
+
+
+def _of_whole_event(spec: dict[str, Any], root: str) -> str:
+    """Return a criterion on the whole payload of StackStorm, for which an empty payload never matches. Raises NotMapped if
+    only a part of that payload is the payload in Penstock."""
+    if root == "trigger":
+        return f"payload | length > 0 and ({_condition('payload', spec)})"
+    if spec["type"] in ("exists", "nexists"):
+        return "true" if spec["type"] == "exists" else "false"
+    raise NotMapped(f"the whole event, of which only {root} is the payload in Penstock")
+
+
+def _condition(value: str, spec: dict[str, Any]) -> str:
+    pattern, kind = spec.get("pattern"), str(spec["type"]).lower()
     kind = _ALIASES.get(kind, kind)
     if isinstance(pattern, str) and any(mark in pattern for mark in ("{{", "{%", "{#")):
         raise NotMapped("a pattern with an expression in it")
@@ -104,6 +129,8 @@ def _value(path: str, root: str) -> str:
     below = root.split(".")[1:]
     if below and path == root:
         return "payload"
+    if reads_nothing(path):
+        return "none"
     match = _PATH.fullmatch(path)
     if match is None:
         raise NotMapped("a path with parts that are neither names nor numbers")

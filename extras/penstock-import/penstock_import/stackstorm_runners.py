@@ -60,6 +60,23 @@ CORE_RUNNERS = {
 }
 """The runners of actions of StackStorm's core with a function to be written, by name. A local command counts as a
 remote one, since no generated function ends it."""
+LINUX_RUNNERS = {
+    **dict.fromkeys(
+        (
+            *("linux.cp", "linux.file_touch", "linux.lsof", "linux.lsof_pids", "linux.mv", "linux.netstat"),
+            *("linux.netstat_grep", "linux.pkill", "linux.rm", "linux.rsync", "linux.scp", "linux.vmstat"),
+        ),
+        "remote-shell-cmd",
+    ),
+    **dict.fromkeys(
+        ("linux.check_loadavg", "linux.check_processes", "linux.service", "linux.traceroute"),
+        "remote-shell-script",
+    ),
+    **dict.fromkeys(("linux.dig", "linux.wait_for_ssh"), "python-script"),
+}
+"""The runners of the actions of the pack `linux`, which every installation of StackStorm has."""
+OWN_TIMEOUTS = {"linux.wait_for_ssh": 400}
+"""Seconds after which an action of the pack `linux` ends, if that is not the limit of its runner."""
 
 _OPTIONAL: dict[str, Any] = {"type": "string"}
 _SECRET: dict[str, Any] = {"type": "string", "secret": True}
