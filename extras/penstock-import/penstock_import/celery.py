@@ -88,6 +88,7 @@ from penstock_import.celery_options import (
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
 from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
+from penstock_import.celery_parts import PART, Parts
 from penstock_import.celery_pools import mark_pools
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
@@ -117,7 +118,14 @@ from penstock_import.celery_setting_names import (
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import is_in_step, is_true, times
-from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
+from penstock_import.celery_uses import (
+    SIGNATURE_BY_HAND,
+    Use,
+    gives_any_setting,
+    setting_of,
+    settings_within,
+    uses,
+)
 from penstock_import.django_settings import DjangoSettings
 from penstock_import.environment_defaults import with_defaults, with_defaults_of_schemes
 from penstock_import.module_paths import ModulePaths
@@ -233,6 +241,7 @@ class CeleryProject:
         self._applications = Applications({})
         self._errors = ErrorNames({})
         self._trees: Mapping[str, ast.Module] = {}
+        self._parts = Parts({})
         self._retries = Retries({}, self._foreign_names)
         self._classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
         """By the name of a class: its definitions, with their files."""
@@ -325,6 +334,7 @@ class CeleryProject:
         self._applications = Applications(trees, own_modules)
         self._errors = ErrorNames(trees)
         self._trees = trees
+        self._parts = Parts(trees)
         self._tell_sources(sources)
         for name, tree in self._relevant.items():
             for method in self._applications.own_decorators(tree):
@@ -1508,6 +1518,12 @@ class CeleryProject:
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
         }
         for around, node in _canvas_places(tree, names):
+            if (whole := self._parts.whole_of(file, node)) is not None:
+                self._gap(
+                    file, node, f"the canvas {ast.unparse(node)}, a part of the canvas at {whole}", PART
+                )
+                self._take(node)
+                continue
             self.report.found["canvases"] += 1
             function = around.name if around is not None else targets.get(id(node), "module")
             parameters = _parameters_around(around, node) if around is not None else {}
@@ -1655,9 +1671,13 @@ class CeleryProject:
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
                 command_place = self._words.get((file, name))
+                subject = use.subject
+                is_signature = advice.startswith(SIGNATURE_BY_HAND)
+                if is_signature and (whole := self._parts.whole_of(file, use.node)) is not None:
+                    subject, advice = f"{subject}, a part of the canvas at {whole}", PART
                 if command_place is not None and not is_config:
                     advice = f"It is a word of the command at {command_place} and not a setting of an application: see that line."
-                self._gap(file, use.node, use.subject, advice + self._queues.note(use.node))
+                self._gap(file, use.node, subject, advice + self._queues.note(use.node))
 
     def _take(self, node: ast.AST) -> None:
         self._taken.add(id(node))
