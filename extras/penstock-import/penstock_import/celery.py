@@ -72,7 +72,6 @@ from penstock_import.celery_options import (
     OF_BROKER,
     RETRY_OPTIONS,
     ROUTE_BY_HAND,
-    SEE,
     SEE_ENTRY,
     SEE_ROUTE,
     SEE_SENDING,
@@ -80,6 +79,7 @@ from penstock_import.celery_options import (
     TASK_BY_HAND,
     TASK_OPTIONS,
     is_amount,
+    of_unknown,
     rate_limit,
     retry_of,
     says_nothing,
@@ -119,6 +119,7 @@ from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import is_in_step, is_true, times
 from penstock_import.celery_uses import (
+    OF_MEMBER,
     SIGNATURE_BY_HAND,
     Use,
     gives_any_setting,
@@ -263,6 +264,8 @@ class CeleryProject:
         self._mapped_settings: list[tuple[str, list[tuple[str, ast.expr]]]] = []
         """The settings for all tasks that are mapped, each with its places."""
         self._zones: list[tuple[str, ast.AST, ast.expr]] = []
+        self._utc_settings: list[tuple[str, ast.AST, ast.expr]] = []
+        """The settings of a zone for schedules that have none: nothing is to be done beside a zone that is mapped."""
         """The places of the zone that schedules have: file, statement and value of each."""
         self._unread_tasks: set[str] = set()
         """Actions whose tasks are in no file that was read."""
@@ -735,7 +738,9 @@ class CeleryProject:
                 elif option == "rate_limit":
                     self._rate(file, theirs, action, value)
                 elif not says_nothing(option, value):
-                    self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
+                    self._gap(
+                        file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option) or of_unknown(option)
+                    )
                     if option == "base":
                         self._tell_base(theirs, value)
                 if option in _MAPPED_OPTIONS:
@@ -1095,6 +1100,7 @@ class CeleryProject:
                     zones.append((file, use, value))
                 elif today(name) == "enable_utc" and getattr(value, "value", None) is not True:
                     is_local = True
+                    self._utc_settings.append((file, use, value))
                 elif today(name) == "time_zone" and name != ZONE_OF_DJANGO:
                     return None, True
         if not zones:
@@ -1134,7 +1140,7 @@ class CeleryProject:
         if self._zones:
             places = [(file, value) for file, _, value in self._zones]
             self._mapped_settings.append(("the zone of schedules", places))
-        for _, use, value in self._zones:
+        for _, use, value in [*self._zones, *(self._utc_settings if self._zones else ())]:
             self._take(use)
             self._take(value)
 
@@ -1662,9 +1668,17 @@ class CeleryProject:
         foreign = self._foreign_names(file)
         of_apps = self._applications.classes
         direct = (
-            uses(tree, self._functions, apps, is_config, foreign, of_apps) if file in self._relevant else ()
+            list(uses(tree, self._functions, apps, is_config, foreign, of_apps))
+            if file in self._relevant
+            else []
         )
         inside |= self._taken
+        equal: dict[tuple[object, ...], list[ast.AST]] = {}
+        listed: set[int] = set()
+        for use in sorted([*direct, *indirect], key=lambda use: getattr(use.node, "lineno", 1)):
+            if id(use.node) not in inside | listed and (key := _repeated(tree, use)):
+                listed.add(id(use.node))
+                equal.setdefault(key, []).append(use.node)
         for use in [*direct, *indirect]:
             if id(use.node) not in inside:
                 inside.add(id(use.node))
@@ -1677,13 +1691,42 @@ class CeleryProject:
                     subject, advice = f"{subject}, a part of the canvas at {whole}", PART
                 if command_place is not None and not is_config:
                     advice = f"It is a word of the command at {command_place} and not a setting of an application: see that line."
+                self._note_made_task(tree, use)
+                lines = equal.get(_repeated(tree, use), [])
+                if lines and use.node is not lines[0]:
+                    continue
+                numbers = list(dict.fromkeys(str(getattr(node, "lineno", 1)) for node in lines))
+                if len(numbers) > 1:
+                    subject += f", also at line{'s' * (len(numbers) > 2)} {', '.join(numbers[1:])}"
                 self._gap(file, use.node, subject, advice + self._queues.note(use.node))
+
+    def _note_made_task(self, tree: ast.Module, use: Use) -> None:
+        """Count a task that code makes with a call of `shared_task` for a function that is given to the result."""
+        call = parents_of(tree).get(id(use.node))
+        if (
+            not isinstance(call, ast.Call)
+            or call.func is not use.node
+            or last_name(call.func) != "shared_task"
+        ):
+            return
+        around = parents_of(tree).get(id(call))
+        if isinstance(around, ast.Call) and around.func is call:
+            self.report.found["tasks"] += 1
 
     def _take(self, node: ast.AST) -> None:
         self._taken.add(id(node))
 
     def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
         self.report.gap(file, getattr(node, "lineno", 1), _shortened(subject), by_hand)
+
+
+def _repeated(tree: ast.Module, use: Use) -> tuple[object, ...]:
+    """Return a key that equal uses of a member of a bound task in one function have; empty for any other use."""
+    is_member = isinstance(use.node, ast.Attribute | ast.Call) and use.by_hand == OF_MEMBER
+    around: ast.AST | None = use.node
+    while is_member and around is not None and not isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+        around = parents_of(tree).get(id(around))
+    return (id(around), use.subject) if is_member and around is not None else ()
 
 
 def _ascii_name(theirs: str) -> str:

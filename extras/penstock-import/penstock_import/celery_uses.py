@@ -30,6 +30,7 @@ _PACKAGES = (
     "flower",
     "celery_once",
 )
+OF_MEMBER = "See what it should do, and write that into the action."
 SIGNATURE_BY_HAND = "Write it as a workflow, or as `client.start(...)`."
 _CALLS: Mapping[str, str] = {
     "delay": "Write `client.start(...)`.",
@@ -365,7 +366,7 @@ def advice_of_start(call: ast.Call, attribute: str) -> str:
 
 def advice_of_member(member: str) -> str:
     """Return the work by hand for a member of a task."""
-    return _CALLS.get(member, "See what it should do, and write that into the action.")
+    return _CALLS.get(member, OF_MEMBER)
 
 
 def _advice(path: str) -> str:
