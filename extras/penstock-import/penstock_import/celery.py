@@ -72,7 +72,6 @@ from penstock_import.celery_options import (
     OF_BROKER,
     RETRY_OPTIONS,
     ROUTE_BY_HAND,
-    SEE,
     SEE_ENTRY,
     SEE_ROUTE,
     SEE_SENDING,
@@ -80,6 +79,7 @@ from penstock_import.celery_options import (
     TASK_BY_HAND,
     TASK_OPTIONS,
     is_amount,
+    of_unknown,
     rate_limit,
     retry_of,
     says_nothing,
@@ -88,6 +88,7 @@ from penstock_import.celery_options import (
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
 from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
+from penstock_import.celery_parts import PART, Parts
 from penstock_import.celery_pools import mark_pools
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
 from penstock_import.celery_retries import Retries
@@ -117,7 +118,15 @@ from penstock_import.celery_setting_names import (
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import is_in_step, is_true, times
-from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
+from penstock_import.celery_uses import (
+    OF_MEMBER,
+    SIGNATURE_BY_HAND,
+    Use,
+    gives_any_setting,
+    setting_of,
+    settings_within,
+    uses,
+)
 from penstock_import.django_settings import DjangoSettings
 from penstock_import.environment_defaults import with_defaults, with_defaults_of_schemes
 from penstock_import.module_paths import ModulePaths
@@ -233,6 +242,7 @@ class CeleryProject:
         self._applications = Applications({})
         self._errors = ErrorNames({})
         self._trees: Mapping[str, ast.Module] = {}
+        self._parts = Parts({})
         self._retries = Retries({}, self._foreign_names)
         self._classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
         """By the name of a class: its definitions, with their files."""
@@ -254,6 +264,8 @@ class CeleryProject:
         self._mapped_settings: list[tuple[str, list[tuple[str, ast.expr]]]] = []
         """The settings for all tasks that are mapped, each with its places."""
         self._zones: list[tuple[str, ast.AST, ast.expr]] = []
+        self._utc_settings: list[tuple[str, ast.AST, ast.expr]] = []
+        """The settings of a zone for schedules that have none: nothing is to be done beside a zone that is mapped."""
         """The places of the zone that schedules have: file, statement and value of each."""
         self._unread_tasks: set[str] = set()
         """Actions whose tasks are in no file that was read."""
@@ -325,6 +337,7 @@ class CeleryProject:
         self._applications = Applications(trees, own_modules)
         self._errors = ErrorNames(trees)
         self._trees = trees
+        self._parts = Parts(trees)
         self._tell_sources(sources)
         for name, tree in self._relevant.items():
             for method in self._applications.own_decorators(tree):
@@ -725,7 +738,9 @@ class CeleryProject:
                 elif option == "rate_limit":
                     self._rate(file, theirs, action, value)
                 elif not says_nothing(option, value):
-                    self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
+                    self._gap(
+                        file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option) or of_unknown(option)
+                    )
                     if option == "base":
                         self._tell_base(theirs, value)
                 if option in _MAPPED_OPTIONS:
@@ -1085,6 +1100,7 @@ class CeleryProject:
                     zones.append((file, use, value))
                 elif today(name) == "enable_utc" and getattr(value, "value", None) is not True:
                     is_local = True
+                    self._utc_settings.append((file, use, value))
                 elif today(name) == "time_zone" and name != ZONE_OF_DJANGO:
                     return None, True
         if not zones:
@@ -1124,7 +1140,7 @@ class CeleryProject:
         if self._zones:
             places = [(file, value) for file, _, value in self._zones]
             self._mapped_settings.append(("the zone of schedules", places))
-        for _, use, value in self._zones:
+        for _, use, value in [*self._zones, *(self._utc_settings if self._zones else ())]:
             self._take(use)
             self._take(value)
 
@@ -1516,6 +1532,12 @@ class CeleryProject:
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
         }
         for around, node in _canvas_places(tree, names):
+            if (whole := self._parts.whole_of(file, node)) is not None:
+                self._gap(
+                    file, node, f"the canvas {ast.unparse(node)}, a part of the canvas at {whole}", PART
+                )
+                self._take(node)
+                continue
             self.report.found["canvases"] += 1
             function = around.name if around is not None else targets.get(id(node), "module")
             parameters = _parameters_around(around, node) if around is not None else {}
@@ -1654,24 +1676,65 @@ class CeleryProject:
         foreign = self._foreign_names(file)
         of_apps = self._applications.classes
         direct = (
-            uses(tree, self._functions, apps, is_config, foreign, of_apps) if file in self._relevant else ()
+            list(uses(tree, self._functions, apps, is_config, foreign, of_apps))
+            if file in self._relevant
+            else []
         )
         inside |= self._taken
+        equal: dict[tuple[object, ...], list[ast.AST]] = {}
+        listed: set[int] = set()
+        for use in sorted([*direct, *indirect], key=lambda use: getattr(use.node, "lineno", 1)):
+            if id(use.node) not in inside | listed and (key := _repeated(tree, use)):
+                listed.add(id(use.node))
+                equal.setdefault(key, []).append(use.node)
         for use in [*direct, *indirect]:
             if id(use.node) not in inside:
                 inside.add(id(use.node))
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
                 command_place = self._words.get((file, name))
+                subject = use.subject
+                is_signature = advice.startswith(SIGNATURE_BY_HAND)
+                if is_signature and (whole := self._parts.whole_of(file, use.node)) is not None:
+                    subject, advice = f"{subject}, a part of the canvas at {whole}", PART
                 if command_place is not None and not is_config:
                     advice = f"It is a word of the command at {command_place} and not a setting of an application: see that line."
-                self._gap(file, use.node, use.subject, advice + self._queues.note(use.node))
+                self._note_made_task(tree, use)
+                lines = equal.get(_repeated(tree, use), [])
+                if lines and use.node is not lines[0]:
+                    continue
+                numbers = list(dict.fromkeys(str(getattr(node, "lineno", 1)) for node in lines))
+                if len(numbers) > 1:
+                    subject += f", also at line{'s' * (len(numbers) > 2)} {', '.join(numbers[1:])}"
+                self._gap(file, use.node, subject, advice + self._queues.note(use.node))
+
+    def _note_made_task(self, tree: ast.Module, use: Use) -> None:
+        """Count a task that code makes with a call of `shared_task` for a function that is given to the result."""
+        call = parents_of(tree).get(id(use.node))
+        if (
+            not isinstance(call, ast.Call)
+            or call.func is not use.node
+            or last_name(call.func) != "shared_task"
+        ):
+            return
+        around = parents_of(tree).get(id(call))
+        if isinstance(around, ast.Call) and around.func is call:
+            self.report.found["tasks"] += 1
 
     def _take(self, node: ast.AST) -> None:
         self._taken.add(id(node))
 
     def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
         self.report.gap(file, getattr(node, "lineno", 1), _shortened(subject), by_hand)
+
+
+def _repeated(tree: ast.Module, use: Use) -> tuple[object, ...]:
+    """Return a key that equal uses of a member of a bound task in one function have; empty for any other use."""
+    is_member = isinstance(use.node, ast.Attribute | ast.Call) and use.by_hand == OF_MEMBER
+    around: ast.AST | None = use.node
+    while is_member and around is not None and not isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+        around = parents_of(tree).get(id(around))
+    return (id(around), use.subject) if is_member and around is not None else ()
 
 
 def _ascii_name(theirs: str) -> str:

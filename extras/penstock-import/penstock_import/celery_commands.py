@@ -15,6 +15,7 @@ from penstock_import.command_lines import (
     OLD_PROGRAMS,
     OTHER_PARTS,
     PARTS,
+    WITH_VALUES,
     is_command,
     is_program,
 )
@@ -134,7 +135,11 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
             words = words_of_code(node)
         else:
             continue
-        starts = [number for number, word in enumerate(words) if is_program(word)]
+        starts = [
+            number
+            for number, (previous, word) in enumerate(pairwise(["", *words]))
+            if is_program(word) and previous not in WITH_VALUES
+        ]
         if id(node) in inside or not starts:
             continue
         if is_command(words[starts[0] :]) or _is_of_manage(words, starts[0]):

@@ -30,6 +30,10 @@ _OF_SIGNALS = frozenset({"connect", "connect_via"})
 """Methods of each signal of Django and blinker. A maker of such a name counts alone, or as a member of its module."""
 
 
+_OTHER_CLASSES = frozenset({"AsyncResult", "EagerResult", "GroupResult", "Queue", "ResultSet", "Signature"})
+"""The classes of Celery that other modules pass on, and that are not applications."""
+
+
 class Applications:
     """The names by which each module of a source knows a Celery application. `modules` are the modules of the source, by each
     name that they may be imported by, and by their paths behind a dot."""
@@ -102,6 +106,7 @@ class Applications:
             if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call)
             if (path := paths.get(called(node.value), "")) and called(node.value) not in self._own
             if "celery" in path.lower() and called(node.value)[:1].isupper() and ".models." not in path
+            if path.rpartition(".")[2] not in _OTHER_CLASSES
         ]
 
     def is_function(self, path: str) -> bool:

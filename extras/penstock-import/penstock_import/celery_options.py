@@ -12,7 +12,20 @@ from typing import Any
 from penstock_import.celery_calls import NotLiteral, literal, seconds
 from penstock_import.celery_errors import Doubt, ErrorNames
 
-SEE = "Celery does not know this option and keeps it as an attribute of the task: remove it, or move it into the function."
+_SEE = (
+    "Celery does not know this option and keeps it as an attribute of the task: remove it, unless your own code or the class "
+    "of the task reads it. Write what that does into the action."
+)
+_OF_SINGLETON = (
+    "celery-singleton reads it, if `base` is its class Singleton: see which further starts it leaves out, and write a limit "
+    "into the action."
+)
+_OF_PACKAGES: Mapping[str, str] = {
+    **dict.fromkeys(("lock_expiry", "raise_on_duplicate", "unique_on"), _OF_SINGLETON),
+    "once": "celery-once reads it, if `base` is its class QueueOnce: see which further starts it leaves out, and write a limit "
+    "into the action.",
+}
+"""The work by hand for options that a package beside Celery reads."""
 SEE_ENTRY = "Celery's beat refuses an entry with such a key: remove the key, or correct it."
 SEE_ROUTE = "Celery gives it to each message: see what it should do."
 RETRY_OPTIONS = frozenset(
@@ -33,6 +46,11 @@ Tell = Callable[[ast.expr, str, str], None]
 """A function that records a gap: (node, option, what to do by hand)."""
 ErrorsOf = Callable[[ast.expr, Doubt], list[str]]
 """A function that returns the names of the classes of errors in an expression."""
+
+
+def of_unknown(option: str) -> str:
+    """Return the work by hand for an option of a task that Celery does not know."""
+    return _OF_PACKAGES.get(option, _SEE)
 
 
 def _without_file(node: ast.expr, doubt: Doubt) -> list[str]:

@@ -251,7 +251,8 @@ def advice_of(name: str) -> str:
     if not is_known(name):
         return next(
             (text for prefix, text in _OF_OTHER_PACKAGES.items() if named.startswith(prefix)),
-            "Celery has no setting of this name, and reads nothing: leave it out, unless your own code reads it.",
+            "Celery has no setting of this name, and reads nothing: leave it out, unless your own code or another package "
+            "reads it.",
         )
     return next(
         (text for prefix, text in _ADVICE.items() if named.startswith(prefix)),

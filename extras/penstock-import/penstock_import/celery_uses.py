@@ -30,16 +30,18 @@ _PACKAGES = (
     "flower",
     "celery_once",
 )
+OF_MEMBER = "See what it should do, and write that into the action."
+SIGNATURE_BY_HAND = "Write it as a workflow, or as `client.start(...)`."
 _CALLS: Mapping[str, str] = {
     "delay": "Write `client.start(...)`.",
     "apply_async": "Write `client.start(...)`.",
     "apply_async_on_commit": "Write `client.start(...)` where the transaction has committed.",
     "delay_on_commit": "Write `client.start(...)` where the transaction has committed.",
     "apply": "Call the function itself.",
-    "s": "Write it as a workflow, or as `client.start(...)`.",
-    "si": "Write it as a workflow, or as `client.start(...)`.",
-    "signature": "Write it as a workflow, or as `client.start(...)`.",
-    "subtask": "Write it as a workflow, or as `client.start(...)`.",
+    "s": SIGNATURE_BY_HAND,
+    "si": SIGNATURE_BY_HAND,
+    "signature": SIGNATURE_BY_HAND,
+    "subtask": SIGNATURE_BY_HAND,
     "retry": "Write `raise Retry(after=...)`.",
     "map": "Write a workflow with `each`.",
     "AsyncResult": "Write `client.result(id)`.",
@@ -364,7 +366,7 @@ def advice_of_start(call: ast.Call, attribute: str) -> str:
 
 def advice_of_member(member: str) -> str:
     """Return the work by hand for a member of a task."""
-    return _CALLS.get(member, "See what it should do, and write that into the action.")
+    return _CALLS.get(member, OF_MEMBER)
 
 
 def _advice(path: str) -> str:

@@ -19,8 +19,13 @@ _OTHERS = rf"(?:{'|'.join(sorted(OTHER_PARTS))})"
 _OF_ALL = "app|broker|config|loader|no-color|quiet|result-backend|skip-checks|workdir"
 """The options that the program takes before the name of a command."""
 _QUESTIONS = "(?:active|active_queues|ping|registered|report|reserved|revoked|scheduled|stats)"
+WITH_VALUES = ("-A", "-Q", "-X", "--app", "--queues", "--exclude-queues")
+"""The options whose value may be the name of an application or of a queue: `celery`."""
+_BETWEEN = (r"\s", "=", r"""\s["']""", """=["']""", r"""["']\s["']""", r"""["'],["']""", r"""["'],\s["']""")
+_NO_VALUE = "".join(f"(?<!{option}{between})" for option in WITH_VALUES for between in _BETWEEN)
+"""A pattern that stands before no value of such an option."""
 COMMAND = re.compile(
-    rf"""(?:(?<![\w.$-])celery\b|(?i:{_VARIABLE}))["',\s].*?\b(?:worker|beat|multi)\b.*"""
+    rf"""(?:(?=celery\b){_NO_VALUE}(?<![\w.$-])celery\b|(?i:{_VARIABLE}))["',\s].*?\b(?:worker|beat|multi)\b.*"""
     r"""|(?<![\w.-])(?:celeryd(?:[-_]multi)?|celerybeat)["',\s]+-.*"""
     r"""|(?<=manage\.py)["',\s]+celery(?:d|beat|d_multi)\b.*"""
     rf"""|(?<![\w.$-])celery["',\s]+(?:-[ACbq]|--(?:{_OF_ALL})\b).*?["',\s]{_OTHERS}\b(?![.-]).*"""

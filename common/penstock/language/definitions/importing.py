@@ -6,9 +6,11 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import pkgutil
 import re
 import sys
 import traceback
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -61,12 +63,39 @@ def _reachable(folder: str) -> None:
 
 
 def _place(name: str) -> Path | None:
-    """Return the file that an import of this name would load, or None."""
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):  # its parent is not a package, or it is __main__
-        return None
+    """Return the file that an import of this name would load, or None. Runs no module: the packages around the name may
+    belong to another project."""
+    spec = _spec(name)
     return Path(spec.origin).resolve() if spec is not None and spec.has_location and spec.origin else None
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """Return the spec of a module without an import of the packages around it; None if its parent is not a package, or
+    Python cannot find it."""
+    parent = name.rpartition(".")[0]
+    if not parent or name in sys.modules:
+        try:
+            return importlib.util.find_spec(name)
+        except (ImportError, ValueError):  # it is __main__
+            return None
+    if parent in sys.modules:
+        folders = getattr(sys.modules[parent], "__path__", None)
+    else:
+        package = _spec(parent)
+        folders = package.submodule_search_locations if package is not None else None
+    portions: list[str] = []
+    for folder in folders or ():
+        finder = pkgutil.get_importer(folder)
+        spec = finder.find_spec(name, None) if finder is not None else None
+        if spec is not None and spec.loader is not None:
+            return spec
+        if spec is not None:
+            portions += spec.submodule_search_locations or ()
+    if not portions:
+        return None
+    namespace = ModuleSpec(name, None, is_package=True)
+    namespace.submodule_search_locations = portions
+    return namespace
 
 
 def _apart(path: Path, name: str) -> ModuleType:

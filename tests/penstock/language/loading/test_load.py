@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DefinitionError
+from penstock.language.definitions.importing import imported_file
 from penstock.language.loading import Definitions, load, load_all
 
 SHOP = """
@@ -255,3 +256,20 @@ def test_a_missing_file_or_module_is_reported_with_a_suggestion(tmp_path: Path) 
     assert "./shop.py" in str(raised.value.hint)
     with pytest.raises(DefinitionError, match="neither Python nor YAML"):
         load(write(tmp_path / "x.json", "{}"))
+
+
+@pytest.mark.parametrize("folders", ["store", "store/deep", "store/deep/yard"])
+def test_a_file_beside_a_package_of_its_name_runs_alone(tmp_path: Path, folders: str) -> None:
+    raising = "import pathlib\npathlib.Path(__file__).with_name('ran').touch()\nraise RuntimeError('boom')\n"
+    write(tmp_path / "elsewhere/store/__init__.py", raising)
+    write(tmp_path / "elsewhere/store/deep/__init__.py", raising)
+    write(tmp_path / "own" / folders / "code.py", "value = 1\n")
+    sys.path.insert(0, str(tmp_path / "elsewhere"))
+    assert imported_file(tmp_path / "own" / folders / "code.py", root=tmp_path / "own").value == 1
+    assert not list(tmp_path.rglob("ran"))
+
+
+def test_a_file_in_folders_without_init_has_its_dotted_name(tmp_path: Path) -> None:
+    write(tmp_path / "store/deep/yard/code.py", "value = 1\n")
+    module = imported_file(tmp_path / "store/deep/yard/code.py", root=tmp_path)
+    assert module.__name__ == "store.deep.yard.code"
