@@ -113,7 +113,9 @@ class OpenCalls(ABC):
                 raise
             if call.record is None or call.record.kind != STEP:
                 self.cancel(call)
-            elif call.task is None and call.answer is None and call.record.at is None and not call.record.tries:
+            elif (
+                call.task is None and call.answer is None and call.record.at is None and not call.record.tries
+            ):
                 # The function of the step was never called, so the step leaves no record.
                 self._open.pop(call, None)
             else:
