@@ -334,7 +334,7 @@ class Plain:
         """Wait until the call of a step may begin."""
         failures, seconds = hold
         begin = self._end_of(hold)
-        if failures and not seconds and self._was_called(place):
+        if failures and not seconds and begin < NEVER and self._was_called(place):
             self._told_if_cancelled[place] = begin + TOLD
         await asyncio.sleep(max(begin - time.monotonic(), 0))
         self._told_if_cancelled.pop(place, None)
