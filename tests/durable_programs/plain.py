@@ -334,7 +334,7 @@ class Plain:
         """Wait until the call of a step may begin."""
         failures, seconds = hold
         begin = self._end_of(hold)
-        if failures and not seconds and self._was_called(place):
+        if failures and not seconds and begin < NEVER and self._was_called(place):
             self._told_if_cancelled[place] = begin + TOLD
         await asyncio.sleep(max(begin - time.monotonic(), 0))
         self._told_if_cancelled.pop(place, None)
@@ -560,11 +560,15 @@ class Plain:
         return [heard for heard in self._listening[name] if not heard.done()]
 
     def _hear(self, name: str) -> None:
-        """Give a signal that was sent before to the first call that waits: the one that it was for may be cancelled."""
+        """Give a signal that was sent before to the first call that waits: the one that it was for may be cancelled. A signal is
+        not heard before the one that was sent before it."""
         if not self._sent[name] or not (open_calls := self._open_calls(name)):
             return
-        if self._unheard.get(self._sent[name][0], 0.0) <= time.monotonic():
+        heard_at = self._unheard.get(self._sent[name][0], 0.0)
+        if heard_at <= time.monotonic():
             open_calls[0].set_result(self._sent[name].pop(0))
+        else:
+            asyncio.get_running_loop().call_at(heard_at, self._hear, name)
 
     def _heard_at(self, value: str, since: float) -> float:
         """Return when a signal is heard that was sent, and is waited for, since this instant. That is when the run heard it which

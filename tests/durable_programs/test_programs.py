@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement, check, check_crashed, differences, durations, heard
+from tests.durable_programs.agreement import Disagreement, Plays, check, check_crashed, differences, durations, heard
 from tests.durable_programs.faults import FAULTS, tell_ends_of_children_when_they_are_known
 from tests.durable_programs.plain import HEARD_WITHIN_S
 from tests.durable_programs.plain_play import play
@@ -399,3 +399,14 @@ def test_time_limit_of_a_block_that_has_caught_the_failure_of_a_group() -> None:
 def test_run_that_waits_for_ever_is_stuck_in_both_plays() -> None:
     program = Program(s.Block((s.Undo(), s.Signal(timeout=None))))
     assert check(program).outcome == ("stuck",)
+
+
+def test_cancelled_step_that_is_called_again_after_a_later_failure_ends_at_once() -> None:
+    """A crash comes right after a step of a group has failed. Its replay cancels the second try of another step, and the attempt
+    after the failure takes that back. Between the two a branch of the group waits for a sleep."""
+    again = s.Step("b", fails=1, tries=2, yields=2)
+    sleeps = s.Try("again", s.Block((s.Sleep(1), s.Step("d", fails=s.ALWAYS))), s.Step("e"))
+    group = s.Branches("group", (again, s.Step(fails=s.ALWAYS, yields=3), sleeps))
+    plays = Plays(Program(s.Block((s.Start(0, group), s.Sleep(2), s.Await(0))), attempts=2))
+    for point in range(2 * plays.check().run.commits):
+        plays.check((point,))
