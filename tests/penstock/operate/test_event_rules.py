@@ -33,6 +33,6 @@ def test_verdict_on_closed_burst_says_whether_the_rule_started_something() -> No
         ([0, 1], "has all events that it needs, and starts its action at noon at the latest"),
     ],
 )
-def test_state_of_a_window_says_what_follows(filled: list[int], sentence: str) -> None:
+def test_state_of_a_window_names_its_consequence(filled: list[int], sentence: str) -> None:
     window = Window("sequence", 2, 2, timedelta(minutes=5))
     assert window.state(filled, ["shop.placed", "shop.paid"], "noon") == sentence
