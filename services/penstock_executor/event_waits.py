@@ -50,7 +50,9 @@ async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
             try:
                 fits = matches(wait.filter, wait.bound, namespace)
             except ExpressionError as error:
-                failed[wait.execution] = f"its filter failed with event {event.id}: {error.message}"
+                failed[wait.execution] = (
+                    f"the filter of the wait failed with event {event.id}: {error.message}"
+                )
                 continue
             if fits:
                 result = orjson.dumps(namespace).decode()

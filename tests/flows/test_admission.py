@@ -208,7 +208,7 @@ async def test_why_follows_a_workflow_to_the_obstacles_of_its_tasks(house: Insta
     assert (await house.client.why(id, "first")).because == "worker"
     second = await house.client.why(id, "second")
     assert second.because == "dependency"
-    assert "Task second waits for 1 task of its workflow: first (queued)." in second.says
+    assert "Task 'second' waits for 1 task of its workflow: first (queued)." in second.says
     assert (await house.client.why(id, "third")).facts["waits_for"] == {"second": "not begun"}
     await house.client.command(id, "pause", by="ada", reason="lunch")
     await house.until("select 1 from workflow where (head ->> 'paused')::boolean")

@@ -397,7 +397,10 @@ async def test_item_that_is_cancelled_leaves_its_batch(house: Installation) -> N
     first, second = await start(house, held, range(2))
     await running(house, 2)
     why = await house.client.why(first)
-    assert "It is collected into a batch: the call starts with 3 executions, or after 60 s." in why.says
+    assert (
+        "The execution is collected into a batch. The batch runs with 3 executions, or after 60 s."
+        in why.says
+    )
     await house.client.cancel(first, reason="not needed")
     await house.until("select from execution where id = $1 and status = 'cancelled'", first)
     others = await start(house, held, range(2))

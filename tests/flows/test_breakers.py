@@ -68,7 +68,7 @@ async def test_breaker_opens_probes_and_releases_in_order(house: Installation) -
         while (why := await house.client.why(ids[0])).because == "outage":
             await asyncio.sleep(0.2)
     assert why.because == "breaker"
-    assert why.says.startswith("Waits for the breaker of bank.pay, which is open since ")
+    assert why.says.startswith("Waits because the breaker of bank.pay is open since ")
     assert "3 of the last 3 attempts failed." in why.says
     assert "The next probe of the breaker starts in " in why.says
     async with asyncio.timeout(30):

@@ -119,8 +119,10 @@ async def test_show_says_which_burst_an_event_went_into(house: Installation) -> 
     [row] = await house.rows("select id from execution")
     for event, kept in ((first, f"event {last}"), (last, "this event")):
         [verdict] = await event_rules.tried(house.session, event)
-        assert verdict["why"].startswith("the event is part of a burst of 2 events that closed at")
-        assert verdict["why"].endswith(f"The execution has the parameters of {kept}")
+        assert verdict["why"].startswith("the event is part of a burst of 2 events, which closed at")
+        assert verdict["why"].endswith(
+            f"The rule started one execution for the whole burst, with the parameters of {kept}"
+        )
         assert verdict["execution"] == row["id"]
 
 

@@ -207,10 +207,10 @@ async def test_longest_time_bounds_the_postponement(house: Installation) -> None
     assert burst["closes_at"] - burst["first_at"] == timedelta(minutes=70)
     assert burst["closes_at"] == row["not_before"] == row["ready_at"] == timer["due_at"]
     answer = await why(house.session, id, house.settings())
-    assert answer.sentence.endswith(", unless another start with its debounce key comes first.")
+    assert answer.sentence.endswith(", unless another request with the same debounce key comes first.")
     assert f"It starts at {burst['closes_at']:%Y-%m-%d %H:%M:%S} UTC at the latest." in answer.says
-    assert "It combines 2 starts so far." in answer.says
-    assert "It has the parameters of the last start." in answer.all_details
+    assert "So far, 2 requests share this execution." in answer.says
+    assert "The execution has the parameters of the last request." in answer.all_details
 
 
 async def test_times_count_from_the_end_of_the_burst(house: Installation) -> None:

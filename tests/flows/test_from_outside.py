@@ -84,7 +84,7 @@ async def test_callback_completes_once(house: Installation) -> None:
             assert (shown["progress"]["done"], shown["progress"]["text"]) == (0.25, "built")
             why = await house.client.why(id)
             assert "Waits for an outside system to complete it" in why.says
-            assert "It was 25% done: built." in why.says
+            assert "The last reported progress was 25%: built." in why.says
             assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "settled"}
             assert await house.client.result(id, timeout=20) == {"n": 7}
             assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "same"}

@@ -77,7 +77,7 @@ async def test_count_starts_at_the_threshold(house: Installation) -> None:
     [verdict] = await event_rules.tried(house.session, open_event["event_id"])
     beginning = "the rule waits for 2 more events of shop.paid until "
     assert verdict["why"].startswith(beginning)
-    assert verdict["why"].endswith(" UTC. It has 1 of the 3 events that it needs")
+    assert verdict["why"].endswith(" UTC. So far, the rule has 1 of the 3 events that it needs")
     assert verdict["verdict"] == "waiting"
     await house.sound()
 
@@ -89,8 +89,10 @@ async def test_show_tells_the_outcome_of_an_event(house: Installation) -> None:
     [execution] = await house.rows("select id from execution")
     for event, source in ((first, f"event {second}"), (second, "this event")):
         [verdict] = await event_rules.tried(house.session, event)
-        assert verdict["why"].startswith("the event is part of a match of 2 events that closed at")
-        assert verdict["why"].endswith(f"The execution has the parameters of {source}")
+        assert verdict["why"].startswith("the event is part of a match of 2 events, which closed at")
+        assert verdict["why"].endswith(
+            f"The rule started one execution for the whole match, with the parameters of {source}"
+        )
         assert verdict["execution"] == execution["id"]
     [verdict] = await event_rules.tried(house.session, lonely)
     assert verdict["verdict"] == "no match"

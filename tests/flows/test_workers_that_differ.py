@@ -69,7 +69,9 @@ async def test_work_that_one_worker_lacks_is_offered_only_to_the_rest(house: Ins
     assert [(row["execution_id"], row["queue"]) for row in parked] == [(id, WORK + "default") for id in ids]
     assert await house.rows("select from outbox where ids && $1::uuid[]", ids) == []
     says = (await why(house.session, ids[1], house.settings())).says
-    assert "some workers of its route lack differ.of_one, so it is only sent to the other workers." in says
+    assert (
+        "some workers of its route lack differ.of_one, so only the other workers get the execution." in says
+    )
     open_gate.set()
     assert [await house.client.result(id, timeout=20) for id in ids] == [0, 1, 2]
     await house.client.result(earlier, timeout=20)

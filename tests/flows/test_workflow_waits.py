@@ -108,7 +108,9 @@ async def test_an_event_with_which_the_filter_fails_does_not_fit_and_that_is_not
     run = await house.client.start("wf.large")
     task = await waiting(house, run)
     event = await house.client.publish("shop.paid", {"order": 1})
-    await house.until("select 1 from execution where id = $1 and reason like 'its filter failed%'", task)
+    await house.until(
+        "select 1 from execution where id = $1 and reason like 'the filter of the wait failed%'", task
+    )
     why = await house.client.why(task)
     assert why.because == "event"
     for part in ("shop.paid", "event.payload.amount > 3", str(event)):

@@ -94,7 +94,7 @@ def reset(ref: Ref, json: Json = False) -> None:
 
 
 def _missing(ref: str) -> NotFound:
-    return NotFound(f"no poll trigger {ref!r}", hint="List them with: penstock polls list")
+    return NotFound(f"no poll trigger {ref!r}", hint="List the poll triggers with: penstock polls list")
 
 
 def add_to(app: typer.Typer) -> None:

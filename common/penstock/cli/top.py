@@ -96,7 +96,7 @@ def _offline(overview: Overview) -> list[str]:
     dead = sum(p.state == DEAD for p in offline)
     silent = f"{len(offline) - dead} without a heartbeat for {overview.stale_threshold:g} s"
     counts = [text for text, number in ((f"{dead} dead", dead), (silent, len(offline) - dead)) if number]
-    return [f"Not online: {', '.join(counts)}. List them with: penstock workers list --all"]
+    return [f"Not online: {', '.join(counts)}. List all workers with: penstock workers list --all"]
 
 
 def _took(seconds: float | None) -> str:

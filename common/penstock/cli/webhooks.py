@@ -72,8 +72,8 @@ def set_(
     fails: Annotated[
         str | None,
         typer.Option(
-            help="A condition: \"body.conclusion != 'success'\". If it is true, the executions that wait for the callback "
-            "fail instead of completing."
+            help="A condition: \"body.conclusion != 'success'\". If the condition is true, the call makes the waiting "
+            "executions fail."
         ),
     ] = None,
     json: Json = False,

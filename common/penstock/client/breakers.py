@@ -89,7 +89,9 @@ async def _stored_ref(db: Session | Transaction, ref: str) -> str:
     for name in (ref + SUFFIX, ref):
         if await breakers.parameters_of(db, name) is not None:
             return name
-    raise NotFound(f"{cut_end(ref, 300)!r} has no breaker", hint="`penstock breaker list` lists them.")
+    raise NotFound(
+        f"{cut_end(ref, 300)!r} has no breaker", hint="List the breakers with: penstock breaker list"
+    )
 
 
 async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> BreakerKey:
@@ -109,5 +111,5 @@ async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> B
         raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
     key = await breakers.lock(tx, name, orjson.dumps(dict(parameters)).decode(), values)
     if key is None:
-        raise NotFound(f"{ref!r} has no breaker", hint="`penstock breaker list` lists them.")
+        raise NotFound(f"{ref!r} has no breaker", hint="List the breakers with: penstock breaker list")
     return key

@@ -73,7 +73,7 @@ class Holds:
             meant = f"Did you mean {near[0]!r}? " if near else ""
             raise NotFound(
                 f"nothing is held: there is no {kind} {name!r} so far",
-                hint=f"{meant}To hold future executions under this name: --force (over HTTP, in Python and on the page: force).",
+                hint=f"{meant}To hold the future executions of this name: --force (over HTTP and in Python: force).",
             )
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:

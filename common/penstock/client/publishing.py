@@ -133,7 +133,7 @@ class Publishing:
             return cached[0]
         rows = await retried(lambda: catalog.current(self._session, ["trigger"], [ref]), deadline=30)
         if not rows:
-            register = "Register it with `penstock apply FILE`; `penstock triggers` lists them."
+            register = "Register it with `penstock apply FILE`. List the triggers with `penstock triggers`."
             raise NotFound(
                 f"there is no trigger {ref!r}",
                 hint=await catalog.hint(self._session, ["trigger"], ref, register),

@@ -170,7 +170,7 @@ async def _rule(tx: Transaction, replay: Replay) -> CurrentRule:
     windows or bursts. Raises Conflict if it is disabled, unless the replay is dry."""
     rows = await catalog.current(tx, ["rule"], [replay.rule])
     if not rows:
-        otherwise = "List them with: penstock rules list"
+        otherwise = "List the rules with: penstock rules list"
         raise NotFound(
             f"no rule {replay.rule!r}", hint=await catalog.hint(tx, ["rule"], replay.rule, otherwise)
         )

@@ -65,7 +65,7 @@ class Schedules:
             hint = f"Change it with `penstock schedule update {ref} ...`."
             raise Conflict(f"there already is a schedule {ref}", hint=hint)
         if "action" not in options:
-            raise InvalidInput("a schedule needs an action", hint="`penstock actions` lists them.")
+            raise InvalidInput("a schedule needs an action", hint="List the actions with: penstock actions")
         return await self._declare({"ref": ref, **options})
 
     async def update(self, ref: str, options: Mapping[str, Any]) -> Change:

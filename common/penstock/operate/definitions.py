@@ -47,7 +47,7 @@ async def one(session: Session, kinds: Collection[str], ref: str) -> dict[str, A
     """Return the current definition with this ref. Raises NotFound if there is none."""
     rows = await listed(session, kinds, [ref])
     if not rows:
-        otherwise = f"`penstock {LISTED_BY[next(iter(kinds))]}` lists them."
+        otherwise = f"List the existing names with: penstock {LISTED_BY[next(iter(kinds))]}"
         raise NotFound(
             f"no {' or '.join(kinds)} {ref!r}", hint=await catalog.hint(session, kinds, ref, otherwise)
         )
@@ -90,7 +90,7 @@ async def delete_rule(session: Session, ref: str) -> None:
 
 
 async def _no_rule(session: Session, ref: str) -> NotFound:
-    otherwise = "List them with: penstock rules list"
+    otherwise = "List the rules with: penstock rules list"
     return NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, otherwise))
 
 

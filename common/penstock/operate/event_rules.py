@@ -136,7 +136,7 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
     line = [WindowEvent(event.at, event.fits or ()) for event in waiting]
     progress = decide(line, compiled.window, datetime.min.replace(tzinfo=UTC)).progress
     if progress is None:
-        return "its window has just closed"
+        return "the window of the event has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return f"the rule {compiled.window.state(progress.filled, compiled.triggers, f'{ends_at:%Y-%m-%d %H:%M:%S} UTC')}"
 
@@ -144,6 +144,13 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
 def _several(number: int) -> str:
     """Return a number of events as text."""
     return "1 event" if number == 1 else f"{number:,} events"
+
+
+def _matched(number: int) -> str:
+    """Return the sentence about a match of the played events."""
+    return (
+        "the rule matches this event" if number == 1 else f"the rule matches these {number:,} events together"
+    )
 
 
 def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
@@ -158,9 +165,13 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         return {"verdict": WAITING, "why": why}
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
+    if burst.execution_id is None:
+        result = f"The rule failed on the parameters of {source}"
+    else:
+        result = f"The rule started one execution for the whole {noun}, with the parameters of {source}"
     return {
-        "why": f"the event is part of a {noun} of {_several(burst.events)} that closed at "
-        f"{burst.closed_at:%Y-%m-%d %H:%M:%S} UTC. The execution has the parameters of {source}",
+        "why": f"the event is part of a {noun} of {_several(burst.events)}, which closed at "
+        f"{burst.closed_at:%Y-%m-%d %H:%M:%S} UTC. {result}",
         "execution": burst.execution_id,
     }
 
@@ -180,7 +191,7 @@ async def _schema(session: Session, trigger: str) -> Schema:
         return Schema(_system_schema(trigger))
     rows = await catalog.current(session, ["trigger"], [trigger])
     if not rows:
-        otherwise = "`penstock triggers` lists them."
+        otherwise = "List the triggers with: penstock triggers"
         raise NotFound(
             f"there is no trigger {trigger!r}",
             hint=await catalog.hint(session, ["trigger"], trigger, otherwise),
@@ -231,7 +242,7 @@ async def played(session: Session, ref: str, played_events: Sequence[Any]) -> li
     parameters. Raises NotFound for an unknown rule or trigger, InvalidInput for an event that does not fit its schema."""
     rows = await catalog.current(session, ["rule"], [ref])
     if not rows:
-        raise NotFound(f"no rule {ref!r}", hint="List them with: penstock rules list")
+        raise NotFound(f"no rule {ref!r}", hint="List the rules with: penstock rules list")
     rule = Rule(**orjson.loads(rows[0].body))
     outcome = play(rule, [await _checked(session, event) for event in played_events])
     masking = await Masking.load(session)
@@ -240,7 +251,7 @@ async def played(session: Session, ref: str, played_events: Sequence[Any]) -> li
             "events": list(entry.events),
             "params": masking.parameters(rule.action, entry.match.params),
             "error": entry.match.error,
-            "why": entry.match.error or f"a match of {_several(len(entry.events))}",
+            "why": entry.match.error or _matched(len(entry.events)),
         }
         for entry in outcome.matches
     ]

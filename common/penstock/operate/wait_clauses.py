@@ -41,7 +41,7 @@ def for_limit(limit: str) -> str:
     return f"waits for the limit {limit}"
 
 
-REGROUPED = "waits: its limits have changed, so an executor is sorting the queue again"
+REGROUPED = "waits for an executor to sort its queue again, since its limits have changed"
 """The clause about a queued execution of which the limits were changed."""
 
 

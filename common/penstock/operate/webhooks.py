@@ -72,7 +72,7 @@ async def put(
         )
     triggers = await catalog.current(session, ["trigger"], [trigger])
     if not triggers:
-        otherwise = "`penstock triggers` lists them."
+        otherwise = "List the triggers with: penstock triggers"
         hint = await catalog.hint(session, ["trigger"], trigger, otherwise)
         raise NotFound(f"there is no trigger {trigger!r}", hint=hint)
     schema = orjson.loads(triggers[0].body).get("schema")
@@ -186,11 +186,11 @@ async def find(session: Session, name: str) -> Webhook:
     """Return a webhook. Raises NotFound if the webhook does not exist."""
     webhook = await webhooks.find(session, name)
     if webhook is None:
-        raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")
+        raise NotFound(f"no webhook {name!r}", hint="List the webhooks with: penstock webhooks list")
     return webhook
 
 
 async def remove(session: Session, name: str) -> None:
     """Remove a webhook. Later calls get 404. Raises NotFound if the webhook does not exist."""
     if not await webhooks.delete(session, name):
-        raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")
+        raise NotFound(f"no webhook {name!r}", hint="List the webhooks with: penstock webhooks list")

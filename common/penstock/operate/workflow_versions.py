@@ -41,7 +41,7 @@ async def version(session: Session, ref: str, digest: str, masking: Masking | No
     if len(matches) != 1:
         raise NotFound(
             f"{'several versions' if matches else 'no version'} of {ref} begin with {digest}",
-            hint=f"`penstock workflow versions {ref}` lists them.",
+            hint=f"List its versions with: penstock workflow versions {ref}",
         )
     body = orjson.loads(matches[0].body)
     return from_body(body if masking is None else masking.definition("workflow", body))

@@ -155,7 +155,7 @@ class SimulatedWebhooks:
 
     def _find(self, name: str) -> tuple[Webhook, str]:
         if name not in self._webhooks:
-            raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")
+            raise NotFound(f"no webhook {name!r}", hint="List the webhooks with: penstock webhooks list")
         return self._webhooks[name]
 
     def _now(self) -> float:

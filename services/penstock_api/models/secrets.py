@@ -13,7 +13,8 @@ class SetSecret(Given):
     )
     tenant: Tenant = Field(default="public", description="Only executions of this tenant can use the secret.")
     reason: ReasonText | None = Field(
-        default=None, description="The reason for the change. It is stored with your name. null: no reason."
+        default=None,
+        description="The reason for the change, which is stored with your name. null: no reason.",
     )
 
 

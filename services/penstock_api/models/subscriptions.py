@@ -20,21 +20,23 @@ class PutSubscription(Given):
         description="The statuses to report. Empty: all final statuses.",
     )
     tenant: Tenant | None = Field(
-        default=None, description="Only executions of this tenant. null: of all tenants."
+        default=None,
+        description="Only executions of this tenant are reported. null: executions of all tenants.",
     )
     action: Text | None = Field(
-        default=None, description="Only executions of these actions, such as `shop.*`. null: of all actions."
+        default=None,
+        description="Only executions of these actions are reported, such as `shop.*`. null: executions of all actions.",
     )
     workflow: Text | None = Field(
         default=None,
-        description="Only executions of this workflow. If tasks are included, also executions of its tasks. If `action` "
+        description="Only executions of this workflow are reported, with those of its tasks if tasks are included. If `action` "
         "is set too, an execution must match both. null: no restriction.",
     )
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     labels: dict[str, str] | None = Field(
         default=None,
         max_length=MAX_LABELS,
-        description='Only executions that have all of these labels: {"customer": "acme"}. null: no restriction.',
+        description='Only executions with all of these labels are reported: {"customer": "acme"}. null: no restriction.',
     )
     secret: Text | None = Field(
         default=None,

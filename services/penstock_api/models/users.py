@@ -23,7 +23,7 @@ class UserRoles(Given):
     tenants: list[Tenant] = Field(
         default_factory=list,
         max_length=100,
-        description="The tenants in which the roles apply. Empty: all.",
+        description="The tenants in which the roles apply. Empty: all tenants.",
     )
 
 
@@ -68,7 +68,9 @@ class RecoveryCodes(Answer):
 
 
 class Code(Given):
-    code: str = Field(max_length=100, description="Six digits. At a sign-in also a recovery code.")
+    code: str = Field(
+        max_length=100, description="Six digits. At the sign-in, a recovery code is accepted too."
+    )
 
 
 class LogIn(Given):

@@ -45,6 +45,6 @@ class PutWebhook(Given):
     )
     fails: str | None = Field(
         default=None,
-        description="A condition, such as body.status == 'error'. If it is true, the executions that wait for the "
-        "callback fail. Variables: `body`, `headers`, `query`. null: never.",
+        description="A condition, such as body.status == 'error'. If the condition is true, the call makes the "
+        "waiting executions fail. Variables: `body`, `headers`, `query`. null: the executions always continue.",
     )

@@ -92,5 +92,7 @@ async def turn_off_totp(request: Request, caller: Asked, backend: Here) -> Respo
 async def _old_password(request: Request) -> OldPassword:
     password = (await form_of(request)).get("current_password", "")
     if not password:
-        raise InvalidInput("your current password is missing", hint="Enter it on the page Account.")
+        raise InvalidInput(
+            "your current password is missing", hint="Enter the current password on the page Account."
+        )
     return OldPassword(current_password=SecretStr(password[:1000]))

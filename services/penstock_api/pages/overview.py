@@ -92,7 +92,9 @@ async def _attention(session: Session) -> list[Attention]:
     troubles += [
         Attention(
             f"/limits/{quote(breaker.ref, safe='')}",
-            f"The breaker {breaker.ref} is {breaker.state}",
+            f"The breaker {breaker.ref} is open"
+            if breaker.state == "open"
+            else f"The breaker {breaker.ref} releases waiting executions gradually",
             breaker.since,
         )
         for breaker in await breakers.states(session, None, BREAKERS)
@@ -130,15 +132,15 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "ends": plot.bars(
             [entry.ends for entry in slices],
             [
-                f"{entry.ends:,} executions ended in the {SECONDS} s that began {age} ago"
+                f"{age} ago: {entry.ends:,} {'execution' if entry.ends == 1 else 'executions'} ended within {SECONDS} s"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{entry.failed:,} of {entry.runs:,} ended top-level executions failed, timed out or were abandoned in the "
-                f"{SECONDS} s that began {age} ago"
+                f"{age} ago: {entry.failed:,} of the {entry.runs:,} top-level executions that ended within {SECONDS} s failed, "
+                "timed out or were abandoned"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),

@@ -50,7 +50,7 @@ async def test_starts_of_a_burst_are_one_execution(house: Installation) -> None:
     }
     assert len(ids) == 1
     answer = await penstock("why", ids.pop())
-    assert "It combines 2 starts so far." in answer.out
+    assert "So far, 2 requests share this execution." in answer.out
     refused = await penstock("run", "shop.charge", "order=7", *options, "--keep", "first")
     assert (refused.code, "Give other starts another debounce_key" in " ".join(refused.err.split())) == (
         1,

@@ -56,7 +56,7 @@ def test_processes_that_are_not_online_are_counted_in_one_line() -> None:
     assert "leaves" in text
     assert "gone-" not in text
     assert "silent " not in text
-    line = "Not online: 3 dead, 1 without a heartbeat for 60 s. List them with: penstock workers list --all"
+    line = "Not online: 3 dead, 1 without a heartbeat for 60 s. List all workers with: penstock workers list --all"
     assert line in text
 
 

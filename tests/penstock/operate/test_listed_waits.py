@@ -260,7 +260,7 @@ async def test_queued_and_scheduled_executions_name_their_limit_or_worker(house:
     await house.rows(LANES)
     wait = (await listed(house))[second]
     assert wait is not None
-    assert wait.text == "waits: its limits have changed, so an executor is sorting the queue again"
+    assert wait.text == "waits for an executor to sort its queue again, since its limits have changed"
     BUSY.set()
 
 

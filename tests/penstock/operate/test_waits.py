@@ -150,7 +150,7 @@ async def delayed(scene: Scene) -> UUID:
     return await scene.house.client.start("shop.charge", {}, delay=3600)
 
 
-@kind(r"Starts in 60 min, unless another start with its debounce key comes first\.")
+@kind(r"Starts in 60 min, unless another request with the same debounce key comes first\.")
 async def debounced(scene: Scene) -> UUID:
     await scene.desk.open()
     burst: dict[str, Any] = {"debounce": 3600, "debounce_key": "a", "at_most": 7200}
@@ -257,7 +257,7 @@ async def limit_full(scene: Scene) -> UUID:
     return await in_line(scene)
 
 
-@kind(r"Has just left the queue, and is about to be scheduled\.")
+@kind(r"Has just left the queue, and is about to be sent to a worker\.")
 async def line_just_left(scene: Scene) -> UUID:
     id = await in_line(scene)
     await scene.sql("delete from waiter")
@@ -289,21 +289,21 @@ async def limits_change(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for a worker that serves the route default and has shop\.charge: there is none .*\.")
+@kind(r"Waits for a worker that serves the route default and has shop\.charge: no worker is online\.")
 async def limit_without_worker(scene: Scene) -> UUID:
     await scene.desk.open(ONE, worker=False)
     [id] = await scene.desk.start(1)
     return id
 
 
-@kind(r"Is about to be admitted: a worker for it is online now\.")
+@kind(r"Is about to leave the queue: a worker that can run it is online now\.")
 async def worker_just_came(scene: Scene) -> UUID:
     id = await limit_without_worker(scene)
     await scene.desk.hire("shop.charge")
     return id
 
 
-@kind(r"Waits for the breaker of bank\.pay, which is open since .* UTC: ada opened it \(the bank moves\)\.")
+@kind(r"Waits because the breaker of bank\.pay is open since .* UTC: ada opened it \(the bank moves\)\.")
 async def breaker_open(scene: Scene) -> UUID:
     await scene.house.start(*DEFINITIONS, **AS_USED)
     await scene.house.client.breakers.open("bank.pay", by="ada", reason="the bank moves")
@@ -345,7 +345,7 @@ async def budget_spent(scene: Scene) -> UUID:
     return ids[1]
 
 
-@kind(r"Waits for the rate limit shop\.rated \(1 in 60 s\): the next start is allowed in (60|59) s\.")
+@kind(r"Waits for the rate limit shop\.rated \(1 start in 60 s\): the next start is allowed in (60|59) s\.")
 async def rate_used_up(scene: Scene) -> UUID:
     await scene.desk.open(Limit(rate="1/min", ref="shop.rated", scope="shop"))
     ids = await scene.desk.start(2)
@@ -359,7 +359,7 @@ async def room_without_executor(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Is about to be admitted: the limit shop\.one has room\.")
+@kind(r"Is about to leave the queue: the limit shop\.one has room\.")
 async def room(scene: Scene) -> UUID:
     id = await room_without_executor(scene)
     await scene.executor()
@@ -526,7 +526,7 @@ async def stopping(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task last does not start: its workflow is being stopped \(asked by ada\)\.")
+@kind(r"Task 'last' does not start: its workflow is being stopped \(asked by ada\)\.")
 async def task_of_a_stopping_run(scene: Scene) -> UUID:
     scene.task = "last"
     id = await scene.run("wait.stops", "select from execution where parent = $1 and status = 'running'")
@@ -548,7 +548,7 @@ async def workflow_without_executor(scene: Scene) -> UUID:
     return await begun_by_hand(scene)
 
 
-@kind(r"Waits for an executor to start its next tasks; none of its tasks is running\.")
+@kind(r"Waits for an executor to start its next tasks, and none of its tasks is running\.")
 async def workflow_about_to_go_on(scene: Scene) -> UUID:
     id = await begun_by_hand(scene)
     await scene.executor()
@@ -580,14 +580,14 @@ async def task_of(scene: Scene, ref: str, task: str, until: str) -> UUID:
     return await scene.run(ref, until)
 
 
-@kind(r"Task last waits for 1 task of its workflow: ask \(waiting\)\.")
+@kind(r"Task 'last' waits for 1 task of its workflow: ask \(waiting\)\.")
 async def dependency(scene: Scene) -> UUID:
     return await task_of(
         scene, "wait.asks", "last", "select from execution where parent = $1 and status = 'waiting'"
     )
 
 
-@kind(r"Task never began|Task last never began: its workflow is cancelled\.")
+@kind(r"Task never began|Task 'last' never began: its workflow is cancelled\.")
 async def task_never_began(scene: Scene) -> UUID:
     id = await dependency(scene)
     await scene.house.client.cancel(id)
@@ -595,21 +595,21 @@ async def task_never_began(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task made has ended as completed, without an execution\.")
+@kind(r"Task 'made' ended without an execution, with the status completed\.")
 async def task_without_execution(scene: Scene) -> UUID:
     return await task_of(
         scene, "wait.asks", "made", "select from execution where parent = $1 and status = 'waiting'"
     )
 
 
-@kind(r"Task unpaid was skipped: its condition is false: 1 > 2\.")
+@kind(r"Task 'unpaid' was skipped: its condition is false: 1 > 2\.")
 async def task_skipped(scene: Scene) -> UUID:
     return await task_of(
         scene, "wait.skips", "unpaid", "select from execution where parent = $1 and status = 'waiting'"
     )
 
 
-@kind(r"Task second starts when its workflow is resumed and has room for it\.")
+@kind(r"Task 'second' starts when its workflow is resumed and has room for it\.")
 async def task_due(scene: Scene) -> UUID:
     scene.task = "second"
     id = await scene.run("wait.two", "select from execution where parent = $1 and status = 'waiting'")
@@ -625,7 +625,7 @@ async def task_due(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task second waits for an executor to start or skip it: all tasks before it have ended\.")
+@kind(r"Task 'second' waits for an executor to start or skip it: all tasks before it have ended\.")
 async def task_about_to_be_decided(scene: Scene) -> UUID:
     id = await task_due(scene)
     await scene.sql("delete from workflow_task where record ->> 'status' = 'due'")

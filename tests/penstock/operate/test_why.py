@@ -123,7 +123,7 @@ async def test_behind_a_rate_it_says_when_the_next_may_start(desk: Desk, ask: An
     answer = await ask(ids[1])
     assert answer.because == "rate"
     assert 50 < answer.facts["next_look"] <= 60
-    assert "rate limit shop.rated (1 in 60 s)" in answer.says
+    assert "rate limit shop.rated (1 start in 60 s)" in answer.says
 
 
 async def test_while_limits_change_it_says_so(desk: Desk, ask: Any) -> None:

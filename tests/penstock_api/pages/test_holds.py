@@ -201,7 +201,7 @@ async def test_name_without_definition_is_held_by_force_only(site: Site, browser
     await page.get_by_role("button", name="Hold it").click()
     await expect(page.locator("#do-hold .problem")).to_contain_text("there is no action 'depot.later' so far")
     await page.get_by_label("If the name is unknown").select_option(
-        label="hold future executions of this name (force)"
+        label="hold the future executions of this name"
     )
     await page.get_by_role("button", name="Hold it").click()
     row = page.locator("tr[data-row]", has_text="depot.later")

@@ -77,7 +77,7 @@ async def test_rule_of_several_events_plays_a_list(page: Page, site: Site) -> No
     await page.get_by_label("Events with times").fill(listed)
     await page.get_by_role("button", name="Try it").click()
     text = await page.get_by_role("status").last.inner_text()
-    assert "Events 0, 2: a match of 2 events" in text
+    assert "Events 0, 2: the rule matches these 2 events together" in text
     assert '"pin": "***"' in text
     assert "Event 1: no match: the rule needs further events within its window" in text
     assert await severe_findings(page, whole=True) == []

@@ -106,7 +106,7 @@ async def test_starts_of_the_form_join_a_burst(page: Page, site: Site) -> None:
         await page.wait_for_url("**/executions/*-*")
         ids.add(shown(page))
     [id] = ids
-    await expect(page.locator("#why")).to_contain_text("It combines 2 starts so far.")
+    await expect(page.locator("#why")).to_contain_text("So far, 2 requests share this execution.")
     assert '"order": 22' in str((await site.house.client.get(id)).params)
     await site.house.client.cancel(id)
 

@@ -76,7 +76,7 @@ async def test_form_says_empty_instead_of_null(site: Site) -> None:
             (await client.get(path)).text for path in ("/subscriptions", "/webhooks", "/tokens", "/users")
         ]
     assert [re.findall(r"[^<>]*null:[^<>]*", text) for text in texts] == [[]] * len(texts)
-    assert "Only executions of this tenant. Empty: of all tenants." in texts[0]
+    assert "Only executions of this tenant are reported. Empty: executions of all tenants." in texts[0]
 
 
 async def test_account_explains_each_scope(site: Site) -> None:
@@ -249,7 +249,7 @@ async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:
         text = (await browser.get("/limits")).text
     await limits.remove("depot.each")
     assert '<td class="bar"><a href="#lines">by key</a>' in text
-    assert "0 in use, 2 for each key" in text
+    assert "0 in use, at most 2 for each key" in text
 
 
 async def test_failure_is_shown_as_text_below_its_sentence(site: Site) -> None:
@@ -487,7 +487,7 @@ def test_commands_with_a_page_exist() -> None:
 
 SENTENCES = {
     "/": (
-        "Half of the top-level executions took less time from creation to end.",
+        "Half of the top-level executions took less time than this from creation to end.",
         "Duration of top-level executions per 15 s, including waits, last 15 min (axis from 0 to ",
         "p50 duration of top-level executions in the last",
         "failed, timed out or were abandoned (last 15 min)",
@@ -510,8 +510,8 @@ SENTENCES = {
         "time with running tasks",
     ),
     "/executions/{broke}": (
-        "State of the function",
-        "The code of the function sets these values with ctx.set to show its progress.",
+        "Saved state of the execution",
+        "The durable function saves these values with ctx.set, to show its progress.",
         "Result of pack",
         "This action is a durable function: ",
     ),
@@ -519,7 +519,8 @@ SENTENCES = {
     "/actions/depot.check": (
         "If another request with the same debounce key arrives during the wait, its parameters replace the earlier ones.",
         "Requests with the same key, such as doc-17, share one execution.",
-        "those with a higher number start first",
+        "executions with a higher priority start first",
+        "The maximum wait is measured from the first request.",
         "After that time, the execution starts even if more requests arrive.",
     ),
     "/events/{event}": ("the condition `payload.order == 13` is false.",),
@@ -547,6 +548,7 @@ SENTENCES = {
     "/audit": (
         "unchanged: the request was valid, and nothing had to change.",
         "To find rows that were later changed, deleted or added, run penstock audit verify.",
+        "you can check later that no row written until now was changed: penstock audit verify --head VALUE",
         "Until (UTC)",
     ),
     "/dead-letters": ("share one row.",),
@@ -573,13 +575,17 @@ SENTENCES = {
         "standard (Standard Webhooks)",
         "Only for the signature scheme secret: the name of the header",
         "the signature schemes github, stripe and standard use their own ids. With the scheme called secret,",
-        "the executions that wait for the callback fail.",
+        "If the condition is true, the call makes the waiting executions fail.",
         "Callback id",
         "The executions fail if",
         "Header with the call id",
         "Header with the secret",
     ),
-    "/subscriptions?change=shop": ("Change subscription shop",),
+    "/subscriptions?change=shop": (
+        "Change subscription shop",
+        "Only executions of these actions are reported, such as shop.*. Empty: executions of all actions.",
+    ),
+    "/holds": ("hold the future executions of this name",),
 }
 """Sentences of pages that readers did not understand in an earlier form."""
 

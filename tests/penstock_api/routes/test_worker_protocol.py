@@ -528,7 +528,7 @@ async def test_attempt_that_is_handed_back_for_a_day_fails(api: Api) -> None:
         for attempt in range(99):
             await worker.finish(await worker.one(), outcome="handed_back", started=attempt % 2 == 0)
         answer = await why(api.house.session, id, api.house.settings())
-        assert "Workers handed it back 99 times in a row within" in answer.says
+        assert "Workers handed the execution back 99 times in a row within" in answer.says
         assert (answer.facts["handed_back"], answer.facts["handed_back_by"]) == (99, ["tester"])
         await worker.finish(await worker.one(), outcome="handed_back")
         assert (await status(api, id))[0] != "failed"  # a day has not passed

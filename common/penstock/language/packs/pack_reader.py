@@ -81,7 +81,7 @@ def _refuse_near_miss(path: Path) -> None:
     permitted."""
     near = get_close_matches(path.name, SECTIONS, n=1, cutoff=0.8)
     if near and any(inside.suffix in YAML for inside in path.iterdir()):
-        raise Source(str(path), 1).wrong(f"a pack has no folder {path.name}/", f"Did you mean {near[0]}/?")
+        raise Source(str(path), 1).wrong(f"a pack has no folder {path.name}/", f"Did you mean '{near[0]}/'?")
 
 
 def _pack_file(value: Any, source: Source) -> tuple[Pack, list[Entry]]:

@@ -22,7 +22,7 @@ Reason = Literal["expired", "answered", "full", "late", "changed"]
 DROPPED: Mapping[Reason, str] = {
     "expired": "the rule needs further events within its window, but they did not come in time",
     "answered": "the event that was expected came in time, so there is nothing to report",
-    "full": f"its window had more than {MAX_EVENTS:,} events",
+    "full": f"the window of the event had more than {MAX_EVENTS:,} events",
     "late": "the event came too late for the window, even with its `lateness`",
     "changed": "the rule was disabled, deleted or given another window",
 }
@@ -56,8 +56,8 @@ class Window:
             return f"starts its action if no event of {triggers[1]} comes before {until}"
         missing = self.needed - len(filled)
         if missing <= 0:
-            return f"has all events that it needs, and decides by {until}"
-        progress = f". It has {len(filled):,} of the {self.needed:,} events that it needs"
+            return f"has all events that it needs, and starts its action at {until} at the latest"
+        progress = f". So far, the rule has {len(filled):,} of the {self.needed:,} events that it needs"
         if self.pattern == "count":
             return f"waits for {missing:,} more {'event' if missing == 1 else 'events'} of {triggers[0]} until {until}{progress}"
         names = [triggers[part] for part in range(self.parts) if part not in filled]

@@ -296,7 +296,8 @@ async def _subscriptions(session: Session) -> Finding:
     return warning(
         "subscriptions",
         "; ".join(amiss[:5]) + suffix,
-        "List them with `penstock subscriptions list`. Repair the receiver, then run `penstock subscriptions enable NAME`.",
+        "List the subscriptions with `penstock subscriptions list`. Repair the receiver, then run "
+        "`penstock subscriptions enable NAME`.",
     )
 
 

@@ -58,8 +58,8 @@ async def _with_hand_backs(session: Session, answer: Why, row: Execution) -> Why
     return next(
         (
             answer.with_detail(
-                f"Workers handed it back {entry.attempts} times in a row within {span(entry.seconds.total_seconds())}: "
-                f"{', '.join(entry.workers)}.",
+                f"Workers handed the execution back {entry.attempts} times in a row within "
+                f"{span(entry.seconds.total_seconds())}: {', '.join(entry.workers)}.",
                 handed_back=entry.attempts,
                 handed_back_by=entry.workers,
             )

@@ -37,7 +37,7 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     if row.attempt and not is_durable:
         attempts = f", in {count(row.attempt, 'attempt')}"
     clause = f"{VERBS[row.status]} {span(age)} ago" + (f": {failure}" if failure else "")
-    details = [f"It took {span(duration)} from creation to end{attempts}."]
+    details = [f"The execution took {span(duration)} from creation to end{attempts}."]
     reruns = [sent for sent in await workflow_runs.commands(session, row.id) if sent.kind == "rerun"]
     if reruns:
         details.append(f"It was rerun as {reruns[-1].value['as']}, by {reruns[-1].by}.")

@@ -101,7 +101,7 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
             row,
             "timer",
             f"is due to start {when}",
-            f"Change its start with: penstock reschedule {row.id} --in SECONDS",
+            f"Change the start time with: penstock reschedule {row.id} --in SECONDS",
             **facts,
             timer="not_before",
         )
@@ -114,7 +114,7 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
         f"waits for attempt {row.attempt + 1}, which is due {when}: attempt {last.attempt} failed "
         f"({error.get('type')}: {error.get('message')})"
     )
-    sooner = f"Change its start with: penstock reschedule {row.id} --in SECONDS"
+    sooner = f"Change the start time with: penstock reschedule {row.id} --in SECONDS"
     return why_of(row, "timer", clause, sooner, **facts, timer="retry")
 
 
@@ -125,10 +125,10 @@ def _debounced(row: Execution, timer: ReadyTimer, burst: StartBurst, facts: dict
     return why_of(
         row,
         "timer",
-        f"starts in {span(timer.seconds)}, unless another start with its debounce key comes first",
+        f"starts in {span(timer.seconds)}, unless another request with the same debounce key comes first",
         *latest,
-        f"It combines {count(burst.starts, 'start')} so far.",
-        f"It has the parameters of the {burst.keep} start.",
+        f"So far, {count(burst.starts, 'request shares', 'requests share')} this execution.",
+        f"The execution has the parameters of the {burst.keep} request.",
         f"Start it sooner with: penstock reschedule {row.id}",
         **facts,
         timer="debounce",
@@ -170,7 +170,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         return why_of(row, "route", clause, place_text, **facts)
     if message is None and age > settings.restage_age and not ahead.count:
         remedy = (
-            f"If the broker lost its message, an executor sends it again after {span(settings.restage_age)}."
+            f"If the broker lost the message, an executor sends it again after {span(settings.restage_age)}."
         )
         clause = f"has waited on its route for {span(age)}, and {able} did not claim it"
         return why_of(row, "route", clause, remedy, **facts)
@@ -193,7 +193,7 @@ def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
 def _refused(row: Execution, parked: Parked) -> str:
     """Return a clause about the worker that was offered the execution, and why it could not run it."""
     if not parked.offered:
-        return f"some workers of its route lack {row.action}, so it is only sent to the other workers"
+        return f"some workers of its route lack {row.action}, so only the other workers get the execution"
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
     if parked.executor is None:
         return f"it was offered to {worker}, which lacks {row.action}"

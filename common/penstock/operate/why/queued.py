@@ -115,7 +115,8 @@ async def _before(
     facts["next_look"] = limit.next_look
     if limit.rate_count is not None and (limit.next_look or 0) > 0:
         clause = (
-            f"waits for the rate limit {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): "
+            f"waits for the rate limit {limit.ref}{whose} ({count(limit.rate_count, 'start')} in "
+            f"{span(limit.rate_seconds)}): "
             f"the next start is allowed in {span(limit.next_look)}"
         )
         return why_of(row, "rate", clause, *details, **facts)
@@ -148,7 +149,7 @@ def _broken(breaker: BreakerState, whose: str) -> tuple[str, list[str]]:
     name = breaker.ref.removesuffix(".breaker")
     if breaker.state == "releasing":
         calls = count(breaker.allowed or 0, "call")
-        return f"waits for the breaker of {name}{whose}, which is closing", [
+        return f"waits because the breaker of {name}{whose} releases waiting executions gradually", [
             f"The breaker lets at most {calls} run at once until it is closed."
         ]
     if breaker.state == "closed":
@@ -168,7 +169,7 @@ def _broken(breaker: BreakerState, whose: str) -> tuple[str, list[str]]:
         probe = f"The next probe of the breaker starts in {span(breaker.probe_in)}."
     else:
         probe = "A probe of the breaker is running."
-    return f"waits for the breaker of {name}{whose}, which is open{since}: {cause}", [probe]
+    return f"waits because the breaker of {name}{whose} is open{since}: {cause}", [probe]
 
 
 def _costs(limit: KeyLimit, whose: str) -> str:

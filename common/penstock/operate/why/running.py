@@ -37,7 +37,8 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     details = []
     if holder is not None and holder.within is not None and holder.seconds < holder.within:
         details = [
-            f"It is collected into a batch: the call starts with {holder.size} executions, or after {span(holder.within)}."
+            f"The execution is collected into a batch. The batch runs with {holder.size} executions, or after "
+            f"{span(holder.within)}."
         ]
     return why_of(row, "running", clause, *details, attempt=row.attempt, **_facts(holder))
 
@@ -51,7 +52,7 @@ async def canceling(session: Session, row: Execution, settings: Settings) -> Why
         row,
         "stopping",
         clause,
-        "It holds its slots until it has stopped.",
+        "The execution holds its slots until it has stopped.",
         reason=row.reason,
         **_facts(holder),
     )
@@ -92,7 +93,7 @@ def _outside(row: Execution, wait: OutsideWait) -> Why:
     details = [_waited(wait.waited, wait.remaining)]
     if wait.progress is not None:
         text = f": {wait.progress_text}" if wait.progress_text else ""
-        details.append(f"It was {wait.progress:.0%} done{text}.")
+        details.append(f"The last reported progress was {wait.progress:.0%}{text}.")
     details.append(
         f"If the outside system cannot complete it, end the wait with: penstock complete {row.id} --result JSON"
     )
@@ -121,8 +122,8 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     details += [f"It also waits for step {child.name} ({child.id})." for child in children[1:]]
     details += [f"Send the signal with: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     details += [
-        f"It keeps its slot of {limit} (while_waiting: keep), and its child waits for a slot of the same limit. "
-        f"If no other slot becomes free, both wait forever. Raise the limit with: penstock limit set {limit} MAX"
+        f"The execution keeps its slot of the limit {limit} (while_waiting: keep), and its child waits for a slot of the same "
+        f"limit. If no other slot becomes free, both wait forever. Raise the limit with: penstock limit set {limit} MAX"
         for limit in wait.kept
     ]
     because: Reason = "task" if wait.children else "event" if wait.signals else "timer"
@@ -163,7 +164,7 @@ async def _for_event(session: Session, row: Execution) -> Why:
         return why_of(row, "event", "has just received its event, and is about to continue")
     condition = condition_text(await Masking.load(session), wait.trigger, wait.params, wait.starter)
     details = [_waited(wait.seconds, wait.remaining)]
-    details += [f"The last event that it checked: {row.reason}"] if row.reason else []
+    details += [f"An event could not be checked: {row.reason}"] if row.reason else []
     return why_of(
         row,
         "event",

@@ -79,11 +79,11 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
             row,
             "outage",
             presence.NO_EXECUTOR,
-            "None of its tasks is running.",
+            "No task of the workflow is running.",
             presence.START_EXECUTOR,
             **facts,
         )
-    clause = "waits for an executor to start its next tasks; none of its tasks is running"
+    clause = "waits for an executor to start its next tasks, and none of its tasks is running"
     return why_of(row, "message", clause, **facts)
 
 
@@ -170,7 +170,11 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         raise NotFound(f"{row.id} is not a workflow", hint="Omit the task.")
     if task not in graph.index:
         near = get_close_matches(task, list(graph.index), n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Its tasks: {', '.join(graph.index)}."
+        hint = (
+            f"Did you mean {near[0]!r}?"
+            if near
+            else f"The workflow has these tasks: {', '.join(graph.index)}."
+        )
         raise NotFound(f"{row.action} has no task {task!r}", hint=hint)
     execution = await open_tasks.child(session, row.id, task)
     if execution is not None:
@@ -180,20 +184,22 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
     own = statuses.get(task, NOT_BEGUN)
     facts: dict[str, Any] = {"task": task, "task_status": own}
     if own == SKIPPED and (reason := await _skip_reason(session, row, graph, node)):
-        return why_of(row, "ended", f"task {task} was skipped: {reason}", **facts, skipped_because=reason)
+        return why_of(row, "ended", f"task {task!r} was skipped: {reason}", **facts, skipped_because=reason)
     if own in FINAL:
-        return why_of(row, "ended", f"task {task} has ended as {own}, without an execution", **facts)
+        return why_of(
+            row, "ended", f"task {task!r} ended without an execution, with the status {own}", **facts
+        )
     if row.finished_at is not None:
-        return why_of(row, "ended", f"task {task} never began: its workflow is {row.status}", **facts)
+        return why_of(row, "ended", f"task {task!r} never began: its workflow is {row.status}", **facts)
     head_row = await open_tasks.head(session, row.id)
     head = orjson.loads(head_row.head) if head_row and head_row.head else {}
     if head_row and (clause := _stopped_by(head_row, head)):
-        return why_of(row, "stopping", f"task {task} does not start: its workflow {clause}", **facts)
+        return why_of(row, "stopping", f"task {task!r} does not start: its workflow {clause}", **facts)
     if own == DUE:
         return why_of(
             row,
             "paused",
-            f"task {task} starts when its workflow is resumed and has room for it",
+            f"task {task!r} starts when its workflow is resumed and has room for it",
             **facts,
         )
     names = [graph[source].name for source in node.sources] or [
@@ -206,12 +212,12 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(
             row,
             "message",
-            f"task {task} waits for an executor to start or skip it: all tasks before it have ended",
+            f"task {task!r} waits for an executor to start or skip it: all tasks before it have ended",
             **facts,
         )
     listed = ", ".join(f"{name} ({status})" for name, status in list(waits_for.items())[:5])
     suffix = f" and {len(waits_for) - 5} more" if len(waits_for) > 5 else ""
-    clause = f"task {task} waits for {count(len(waits_for), 'task')} of its workflow: {listed}{suffix}"
+    clause = f"task {task!r} waits for {count(len(waits_for), 'task')} of its workflow: {listed}{suffix}"
     return why_of(row, "dependency", clause, **facts)
 
 

@@ -58,7 +58,7 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
     troubled = await figures.troubled(session, LATE)
     troubles += [_broken(row) if row.error else _late(row) for row in troubled]
     for row in await figures.erroring(session):
-        sentence = f"the fire of {row.due_at:%Y-%m-%d %H:%M:%S} UTC: {row.how}"
+        sentence = f"the fire of {row.due_at:%Y-%m-%d %H:%M:%S} UTC has the outcome {row.how}"
         hint = (
             f"penstock show {row.execution_id}"
             if row.execution_id
@@ -69,7 +69,7 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
         )
     for late in await figures.orphaned(session, ORPHANED):
         sentence = (
-            f"{late.count} of its executions have not begun on a worker. The oldest was due at "
+            f"{late.count} of its executions have not begun on a worker. The oldest of them was due at "
             f"{late.first:%Y-%m-%d %H:%M:%S} UTC"
         )
         troubles.append(
@@ -102,8 +102,8 @@ def _ahead(row: FiredAhead) -> ScheduleTrouble:
         "after that instant"
     )
     hint = (
-        f"To let it fire earlier, run: penstock schedule enable {row.schedule}. It then fires for each start time that has "
-        "not fired yet."
+        f"To let it fire earlier, run: penstock schedule enable {row.schedule}. The schedule then fires for each "
+        "start time for which it has not fired yet."
     )
     return ScheduleTrouble("ahead", row.schedule, sentence, hint)
 

@@ -63,7 +63,7 @@ function refusal(form, { detail, hint, faults }) {
     const field = part === "path" ? form.querySelector("[data-name-of]") : fields[0];
     if (!field) return null;
     const group = field.closest("[role=group]")?.getAttribute("aria-label").replace(" (required)", "");
-    if (field.dataset.kind === "list" && says === "is missing") return `Choose at least one${group ? ` of ${group}` : ""}.`;
+    if (field.dataset.kind === "list" && says === "is missing") return `Choose at least one ${group ? `of ${group}` : "entry"}.`;
     return `${group ?? field.labels?.[0]?.textContent.trim() ?? name} ${says}.`;
   });
   if (lines.length && lines.every(Boolean)) return lines.join("\n");
