@@ -8,7 +8,15 @@ from itertools import pairwise
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement, Plays, check, check_crashed, differences, durations, heard
+from tests.durable_programs.agreement import (
+    Disagreement,
+    Plays,
+    check,
+    check_crashed,
+    differences,
+    durations,
+    heard,
+)
 from tests.durable_programs.faults import FAULTS, tell_ends_of_children_when_they_are_known
 from tests.durable_programs.plain import HEARD_WITHIN_S
 from tests.durable_programs.plain_play import play

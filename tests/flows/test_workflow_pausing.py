@@ -290,7 +290,11 @@ async def test_list_names_pause_inside_a_workflow_and_no_pause_while_a_task_runs
     gate.set()
     await house.until("select 1 from execution where task = 'one' and status = 'completed'")
     await settle(house)
-    assert await listed_wait(house, id) == ("paused", "runs a workflow, which is paused", inner["id"])
+    assert await listed_wait(house, id) == (
+        "paused",
+        "waits for a workflow inside it, which is paused",
+        inner["id"],
+    )
     await tell(house, inner["id"], "resume")
     assert await house.client.result(id, timeout=30) == "rested"
 

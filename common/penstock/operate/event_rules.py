@@ -315,7 +315,11 @@ def _verdict(
     if match.error:
         return {"verdict": "failed", "why": match.error, "params": None}
     if match.place is not None:
-        return {"verdict": "matched", "why": "the event fits a part of the window", "params": None}
+        return {
+            "verdict": "matched",
+            "why": "the event is one of those that the rule waits for",
+            "params": None,
+        }
     if match.matched:
         why = "the condition is true" if body.get("when") else "the rule has no condition"
         return {

@@ -27,7 +27,7 @@ def event_of(trigger: str, condition: str) -> str:
 
 def for_resume(is_itself: bool) -> str:
     """Return the clause about a paused workflow: the listed one (`is_itself`), or one inside it."""
-    return "is paused" if is_itself else "runs a workflow, which is paused"
+    return "is paused" if is_itself else "waits for a workflow inside it, which is paused"
 
 
 PAUSED_AND_RUNS = "is paused, but its running tasks continue"

@@ -29,8 +29,8 @@ class PutSubscription(Given):
     )
     workflow: Text | None = Field(
         default=None,
-        description="Only executions of this workflow are reported, with those of its tasks if tasks are included. If `action` "
-        "is set too, an execution must match both. null: no restriction.",
+        description="Only executions of this workflow are reported. With `tasks`, those of its tasks are reported too. "
+        "If `action` is set too, an execution must match both. null: no restriction.",
     )
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     labels: dict[str, str] | None = Field(

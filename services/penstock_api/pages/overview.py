@@ -139,8 +139,7 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{age} ago: {entry.failed:,} of the {entry.runs:,} top-level executions that ended within {SECONDS} s failed, "
-                "timed out or were abandoned"
+                f"{age} ago: {entry.failed:,} of {entry.runs:,} top-level executions failed, timed out or were abandoned"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),

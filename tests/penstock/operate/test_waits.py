@@ -595,7 +595,7 @@ async def task_never_began(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task 'made' ended without an execution, with the status completed\.")
+@kind(r"Task 'made' has the status completed, and no execution of its own\.")
 async def task_without_execution(scene: Scene) -> UUID:
     return await task_of(
         scene, "wait.asks", "made", "select from execution where parent = $1 and status = 'waiting'"
@@ -625,7 +625,7 @@ async def task_due(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task 'second' waits for an executor to start or skip it: all tasks before it have ended\.")
+@kind(r"All tasks before task 'second' have ended, and an executor starts or skips it next\.")
 async def task_about_to_be_decided(scene: Scene) -> UUID:
     id = await task_due(scene)
     await scene.sql("delete from workflow_task where record ->> 'status' = 'due'")

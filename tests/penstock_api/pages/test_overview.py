@@ -128,7 +128,7 @@ async def test_figures_and_plots_of_the_overview_have_one_span(
     finally:
         api.app.state.backend._activity = ActivityWatch()
     assert {"".join(match) for match in spans.findall(first)} == {"90 s"}
-    assert "Penstock still counts the executions that ended earlier in the last 15 min." in first
+    assert "The earlier executions of the last 15 min are still being counted." in first
     assert {"".join(match) for match in spans.findall(whole)} == {"15 min"}
     assert "Penstock still counts" not in whole
 

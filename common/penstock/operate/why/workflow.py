@@ -187,7 +187,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(row, "ended", f"task {task!r} was skipped: {reason}", **facts, skipped_because=reason)
     if own in FINAL:
         return why_of(
-            row, "ended", f"task {task!r} ended without an execution, with the status {own}", **facts
+            row, "ended", f"task {task!r} has the status {own}, and no execution of its own", **facts
         )
     if row.finished_at is not None:
         return why_of(row, "ended", f"task {task!r} never began: its workflow is {row.status}", **facts)
@@ -212,7 +212,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(
             row,
             "message",
-            f"task {task!r} waits for an executor to start or skip it: all tasks before it have ended",
+            f"all tasks before task {task!r} have ended, and an executor starts or skips it next",
             **facts,
         )
     listed = ", ".join(f"{name} ({status})" for name, status in list(waits_for.items())[:5])

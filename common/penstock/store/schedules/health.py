@@ -98,8 +98,8 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
 
 def _ahead(row: FiredAhead) -> ScheduleTrouble:
     sentence = (
-        f"the database's clock went back after the fire of {row.since:%Y-%m-%d %H:%M:%S} UTC. The schedule fires again "
-        "after that instant"
+        f"the database's clock was set back after the schedule fired for {row.since:%Y-%m-%d %H:%M:%S} UTC. "
+        "The schedule fires again after that instant"
     )
     hint = (
         f"To let it fire earlier, run: penstock schedule enable {row.schedule}. The schedule then fires for each "
