@@ -508,3 +508,10 @@ def test_parameter_of_the_runner_is_no_input(tmp_path: Path) -> None:
 def test_line_of_a_refused_part_has_its_file(tmp_path: Path) -> None:
     _, report = of_pack(tmp_path, files({"one": ECHO | {"timeout": 5}}))
     assert "in line 9 of actions/workflows/flow.yaml" in " ".join(texts(report))
+
+
+@pytest.mark.parametrize("name", ["context", "task", "task_name"])
+def test_parameter_of_the_runner_that_changes_a_run_is_named(tmp_path: Path, name: str) -> None:
+    """The runner had `task` until 2018, and has `task_name` since: a workflow never gets the one of its version."""
+    _, report = of_pack(tmp_path, files({"one": ECHO}, {name: {"type": "string"}}))
+    assert f"the parameter {name}, which is one of the runner" in " ".join(texts(report))

@@ -18,10 +18,13 @@ SAY = {
 READER = {"action": "depot.say", "input": {"word": "<% ctx(word) %>"}}
 
 
-def gaps_of(folder: Path, steps: list[dict[str, Any]], **tasks: dict[str, Any]) -> list[str]:
+def gaps_of(
+    folder: Path, steps: list[dict[str, Any]], variables: list[Any] | None = None, **tasks: dict[str, Any]
+) -> list[str]:
     """Return the gaps about what the task `weigh` publishes with these transitions, and other tasks."""
     workflow = {
         "input": ["crate"],
+        "vars": variables or [],
         "tasks": {"weigh": {"action": "depot.say", "next": steps}, "left": READER, "right": READER, **tasks},
     }
     files = {
@@ -143,3 +146,29 @@ def test_later_value_of_one_branch_replaces_the_earlier(
 def test_published_block_of_jinja_is_an_expression(tmp_path: Path) -> None:
     text = "{% if 'x' in result() %}{{ result().x }}{% else %}none{% endif %}"
     assert gaps_of(tmp_path, [{"when": "<% succeeded() %>", "publish": [{"word": text}], "do": "left"}]) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "value", "is_named"),
+    [
+        ({"a": 1}, {"b": 2}, True),
+        ({}, {"b": 2}, True),
+        ({}, "<% result() %>", True),
+        ({"a": 1}, "text", False),
+        ("text", {"b": 2}, False),
+    ],
+)
+def test_published_mapping_beside_its_reader_is_named(
+    tmp_path: Path, start: Any, value: Any, is_named: bool
+) -> None:
+    """The conductor merges a mapping in place into the one of the start, which branches side by side share."""
+    tasks = {
+        "left": {
+            "action": "depot.say",
+            "next": [{"when": "<% succeeded() %>", "publish": [{"word": value}], "do": "last"}],
+        },
+        "last": {"action": "depot.say"},
+    }
+    gaps = gaps_of(tmp_path, [{"do": "left, right"}], variables=[{"word": start}], **tasks)
+    named = "left publishes into the mapping word, and right beside it may see this in StackStorm"
+    assert (named in gaps) is is_named, gaps

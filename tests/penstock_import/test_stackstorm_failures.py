@@ -536,3 +536,84 @@ def test_part_of_a_task_beside_fail_is_named(
     _, report = imported(tmp_path, {"tasks": {"opens": opens, "first": NEXT | options} | beside})
     assert subject in [gap.what for gap in report.gaps]
     assert report.mapped["workflows"] == 0
+
+
+SAY: dict[str, Any] = {"action": "core.local", "input": {"cmd": "true"}}
+ENDS_AT_NOOP = {"when": "<% failed() %>", "do": "noop"}
+
+
+@pytest.mark.parametrize(("target", "may_be_missed"), [("noop", True), ("continue", False), ("fail", False)])
+def test_failure_that_noop_handles_before_a_join_is_named(
+    tmp_path: Path, target: str, may_be_missed: bool
+) -> None:
+    """The conductor goes on after `noop`, and fails the workflow at the join. Else the workflow has failed before."""
+    after = {"when": "<% succeeded() %>", "do": "last"}
+    tasks = {
+        "first": SAY | {"next": [after, ENDS_AT_NOOP | {"do": target}]},
+        "second": SAY | {"next": [after]},
+        "last": SAY | {"join": "all"},
+    }
+    _, report = imported(tmp_path, {"tasks": tasks})
+    named = any("last joins branches that may not come" in gap.what for gap in report.gaps)
+    assert named is may_be_missed, report.gaps
+
+
+@pytest.mark.parametrize("publishing", [{}, {"do": "continue"}])
+def test_value_beside_noop_after_a_failure_is_named(tmp_path: Path, publishing: dict[str, Any]) -> None:
+    """The failure takes both transitions there, so that the output has the value."""
+    steps = [{"publish": [{"word": "no"}]} | publishing, ENDS_AT_NOOP]
+    workflow = {
+        "vars": [{"word": ""}],
+        "tasks": {"first": SAY | {"next": steps}},
+        "output": [{"word": "<% ctx(word) %>"}],
+    }
+    _, report = imported(tmp_path, workflow)
+    named = "first publishes after a failure and leads nowhere, beside a transition that leads on"
+    assert any(named in gap.what for gap in report.gaps), report.gaps
+
+
+@pytest.mark.parametrize(("variable", "has_output"), [("word", False), ("other", True)])
+def test_error_has_no_output_that_another_branch_may_change(
+    tmp_path: Path, variable: str, has_output: bool
+) -> None:
+    tasks = {
+        "first": SAY | {"next": [{"do": "fail"}]},
+        "second": SAY | {"next": [{"when": "<% succeeded() %>", "publish": [{variable: "no"}]}]},
+    }
+    workflow = {
+        "vars": [{"word": ""}, {"other": ""}],
+        "tasks": tasks,
+        "output": [{"word": "<% ctx(word) %>"}],
+    }
+    simulation, report = imported(tmp_path, workflow)
+    assert report.mapped["workflows"] == 1, report.gaps
+    for name, seconds in (("first", 2), ("second", 1)):
+        simulation.fake(name, returns={}, takes=seconds)
+    run = simulation.run("depot.flow")
+    assert run.status == "failed"
+    assert ("its output: " in str(run.error)) is has_output
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_lost"),
+    [
+        ([{"when": "<% failed() %>", "do": "noop"}], True),
+        ([{"when": "<% succeeded() and ctx(word) = 'a' %>"}], True),
+        ([{"when": "<% succeeded() %>"}], False),
+        ([], False),
+        ([{"when": "<% ctx(word) = 'a' %>"}, {"when": "<% ctx(word) != 'a' %>"}], False),
+    ],
+)
+def test_task_that_takes_no_transition_beside_another_is_named(
+    tmp_path: Path, steps: list[dict[str, Any]], is_lost: bool
+) -> None:
+    """The conductor leaves the branch of such a task out of the output, unless it ends last."""
+    tasks = {
+        "first": SAY | {"next": [{"when": "<% succeeded() %>", "publish": [{"word": "a"}], "do": "second"}]},
+        "second": SAY | ({"next": steps} if steps else {}),
+        "side": SAY,
+    }
+    output = [{"word": "<% ctx(word) %>"}]
+    _, report = imported(tmp_path, {"vars": [{"word": ""}], "tasks": tasks, "output": output})
+    named = "second may take no transition, and StackStorm then leaves word of first out of the output"
+    assert any(named in gap.what for gap in report.gaps) is is_lost, report.gaps

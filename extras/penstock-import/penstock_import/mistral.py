@@ -16,7 +16,7 @@ from penstock_import.consumed import Node
 from penstock_import.wanted_text import NotMapped
 
 MISTRAL = "mistral-v2"
-_OF_RUNNER = frozenset({"context", "task"})
+_OF_RUNNER = frozenset({"context", "task", "task_name"})
 """The parameters of the runner that change what is run."""
 _NO_INPUT = frozenset({"workflow", "skip_notify"})
 """The other parameters of the runner, which no workflow gets."""
@@ -137,7 +137,7 @@ def _refuse_other_keys(node: Node, keys: frozenset[str], subject: str) -> None:
 
 def _inputs(node: Node) -> Node:
     """Return the inputs without their defaults. The runner passes all parameters of the action, null for those without a
-    value, so that Mistral uses no default. It merges one that is a mapping into the value."""
+    value, so that Mistral uses no default. Until 2016 it merged one that is a mapping into the value."""
     if not node.is_list:
         raise NotMapped(f"an input in line {node.line}, which is not a list")
     inputs: list[Node] = []

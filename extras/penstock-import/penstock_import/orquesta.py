@@ -105,6 +105,8 @@ class Orquesta:
         self._reads: dict[str, set[str]] = {}
         self._start_mappings: set[str] = set()
         """Variables that may be mappings as the workflow starts."""
+        self._empty_mappings: set[str] = set()
+        """Variables that are empty mappings as the workflow starts."""
         self._published_mappings: dict[tuple[str, str], list[tuple[dict[str, Any], Ours]]] = {}
         """By task and variable: the places that publish a possible mapping, each with its expression."""
 
@@ -254,7 +256,9 @@ class Orquesta:
             try:
                 mapped[name] = template(value, names)
                 inlined = {**inlined, name: as_expression(value, names)}
-                if inlined[name].kind in _MAPPINGS and value != {}:
+                if inlined[name].kind in _MAPPINGS and value == {}:
+                    self._empty_mappings.add(name)
+                elif inlined[name].kind in _MAPPINGS:
                     if name in self._start_mappings:
                         earlier = computed_inputs.get(name, f"parameters.{name}")
                         inlined[name] = _merged(earlier, inlined[name].text)
@@ -308,7 +312,10 @@ class Orquesta:
             self._reads.setdefault("", set()).update(names.read)
         expressions = {literal(name).text: ours.text for name, ours in inlined.items()}
         tasks = {match[1] or match[2] for text in expressions.values() for match in _OF_TASK.finditer(text)}
-        if expressions and len(inlined) == len(output) and self._have_results_as_it_fails(tasks, graph):
+        are_settled = self._have_results_as_it_fails(tasks, graph) and not self._may_publish_as_it_fails(
+            graph
+        )
+        if expressions and len(inlined) == len(output) and are_settled:
             self._failed_output = f"{{{', '.join(f'{name}: {text}' for name, text in expressions.items())}}}"
         return output
 
@@ -324,6 +331,22 @@ class Orquesta:
                     return False
         keepers = self._failure_keepers  # an unhandled failure of one of these tasks also goes to `fail`
         return all(self._has_result(read, name, FAILURE, graph) for name in keepers for read in tasks)
+
+    def _may_publish_as_it_fails(self, graph: Graph) -> bool:
+        """Return whether a task may publish for the output beside one that goes to `fail`. StackStorm returns its value if
+        its branch has ended by then."""
+        failing = [name for name in graph.tasks if "fail" in self._targets_of(name)]
+        failing += self._failure_keepers
+        publishing = [
+            name
+            for name, task in self._tasks.items()
+            for step in (task.get("next") or Node(1)).parts()
+            for variable, _, _ in self._pairs(step.get("publish"), take=False)
+            if variable in self._reads.get("", ())
+        ]
+        return any(
+            graph.are_concurrent(name, other) for name in failing for other in publishing if name != other
+        )
 
     def _has_result(self, read: str | None, name: str, outcome: str, graph: Graph) -> bool:
         """Return whether a task has a result where a transition of `name` with this outcome is taken."""
@@ -688,7 +711,7 @@ class Orquesta:
         publish.drop()
         if any(target != "continue" for target in targets):
             return  # another line names the way back, or the missing task
-        if any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
+        if name in graph.ends_handled or any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
             self._gap(step.line, f"{name} publishes after a failure and leads nowhere, beside a transition that leads on",
                       "Publish in that transition.")  # fmt: skip
 
@@ -765,10 +788,16 @@ class Orquesta:
         """Return the transitions without those that close a circle or lead to a missing task."""
         successors: dict[str, list[str]] = {}
         hits: list[tuple[Edge, int]] = []
+        ends_handled: set[str] = set()
         for name, task in self._tasks.items():
             node = task.get("next")
             for number, step in enumerate(node.parts() if node is not None else []):
                 do, when = step.get("do"), step.get("when")
+                may_follow_failure = self._guard(name, when).outcome != SUCCESS and not self._always_succeeds(
+                    name
+                )
+                if may_follow_failure and "noop" in _names_of(do.peek() if do is not None else None):
+                    ends_handled.add(name)
                 for target in dict.fromkeys(_names_of(do.peek()) if do is not None else []):
                     line = do.line if do is not None else step.line
                     if target in _ENGINE or self._is_later_failure(target):
@@ -789,7 +818,7 @@ class Orquesta:
                 )
         remaining = tuple(edge for edge, _ in hits if (edge.source, edge.target) not in closing)
         joins = frozenset(name for name, task in self._tasks.items() if task.has("join"))
-        return Graph(tuple(self._tasks), remaining, joins)
+        return Graph(tuple(self._tasks), remaining, joins, frozenset(ends_handled))
 
     def _guard(self, task: str, when: Node | None) -> Guard:
         """Return the demands of a transition. The result of an inquiry without an answer has no `response`. A condition
@@ -819,11 +848,15 @@ class Orquesta:
                     "Penstock skips the task, and the workflow completes. Say with `when` what should happen.",
                 )
         self._tell_published(graph)
+        if self._merges_mappings:
+            self._tell_lost_in_output(graph)
         for (writer, variable), places in self._published_mappings.items() if self._merges_mappings else ():
             is_published_before = any(
                 other == variable and writer in graph.after(earlier)
                 for earlier, other in self._published_mappings
             )
+            if is_published_before or variable in self._start_mappings | self._empty_mappings:
+                self._tell_merged_beside(graph, writer, variable)
             if variable in self._start_mappings or is_published_before:
                 for published, ours in places:
                     merged = _merged(_earlier(variable_name(variable)), ours.text)
@@ -1023,6 +1056,60 @@ class Orquesta:
                               "Another value may win in Penstock: publish under two names.")  # fmt: skip
             for name, number, line in places:
                 self._tell_seen_by_others(graph, guards, variable, (name, number, line))
+
+    def _tell_lost_in_output(self, graph: Graph) -> None:
+        """Record a gap for values that Orquesta leaves out of the output. A task with transitions of which it takes none ends no
+        branch there, unless the workflow ends with it."""
+        publishers = [
+            (name, variable)
+            for name, task in self._tasks.items()
+            for step in (task.get("next") or Node(1)).parts()
+            for variable, _, _ in self._pairs(step.get("publish"), take=False)
+            if variable in self._reads.get("", ())
+        ]
+        for name, task in self._tasks.items():
+            if not self._may_take_no_transition(name):
+                continue
+            for publisher, variable in publishers:
+                if name in graph.after(publisher) and any(
+                    other != publisher
+                    and other not in graph.after(publisher)
+                    and graph.are_concurrent(name, other)
+                    for other in graph.tasks
+                ):
+                    self._gap(
+                        task.line,
+                        f"{name} may take no transition, and StackStorm then leaves {variable} of {publisher} out of the output",
+                        "In Penstock the output has it.",
+                    )
+                    break
+
+    def _may_take_no_transition(self, name: str) -> bool:
+        """Return whether a task with transitions may succeed, and take none of them."""
+        steps = list((self._tasks[name].get("next") or Node(1)).parts())
+        guards = [
+            guard for step in steps if (guard := self._guard(name, step.get("when"))).outcome != FAILURE
+        ]
+        if not steps or any(not guard.atoms for guard in guards):
+            return False
+        single = {next(iter(guard.atoms)) for guard in guards if len(guard.atoms) == 1}
+        return not any((subject, values, not holds) in single for subject, values, holds in single)
+
+    def _tell_merged_beside(self, graph: Graph, writer: str, variable: str) -> None:
+        """Record a gap for a mapping that a task publishes beside a reader of the variable. Orquesta merges it into the
+        earlier mapping in place, and all branches share that mapping."""
+        for reader in graph.tasks:
+            if (
+                reader != writer
+                and variable in self._reads.get(reader, ())
+                and graph.are_concurrent(writer, reader)
+            ):
+                self._gap(
+                    self._tasks[writer].line,
+                    f"{writer} publishes into the mapping {variable}, and {reader} beside it may see this in StackStorm",
+                    "In Penstock only the tasks after it see the value.",
+                )
+                return
 
     def _tell_seen_by_others(
         self, graph: Graph, guards: Mapping[tuple[str, int], Any], variable: str, place: tuple[str, int, int]

@@ -68,6 +68,8 @@ class Graph:
     tasks: tuple[str, ...]
     edges: tuple[Edge, ...]
     joins: frozenset[str]
+    ends_handled: frozenset[str] = frozenset()
+    """The tasks with a failure that `noop` may handle, so that nothing comes after it."""
     _ways: dict[str, list[Way] | None] = field(default_factory=dict)
     _reached_tasks: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -149,7 +151,7 @@ class Graph:
         if ANY in plain or {SUCCESS, FAILURE} <= plain:
             return True
         handled_elsewhere = any(edge.guard.outcome != SUCCESS for edge in edges if edge.target != task)
-        return SUCCESS in plain and not handled_elsewhere
+        return SUCCESS in plain and not handled_elsewhere and source not in self.ends_handled
 
     def may_fail_unhandled(self, task: str) -> bool:
         return not any(edge.guard.outcome != SUCCESS and not edge.guard.atoms for edge in self.out_of(task))
