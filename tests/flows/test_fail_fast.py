@@ -99,7 +99,7 @@ async def test_failure_starts_nothing_more(house: Installation) -> None:
     assert "nothing more starts (`fail_fast`), and still runs" in why.says
     unstarted = await house.client.why(run, "after_holds")
     assert unstarted.because == "stopping"
-    assert "after_holds does not start: its workflow fails" in unstarted.says
+    assert "'after_holds' does not start: its workflow is failing" in unstarted.says
     [queued] = await house.until("select id from execution where parent = $1 and status = 'queued'", run)
     WORLD["open"] = True
     [question] = await house.until("select execution_id from inquiry where answered_at is null")

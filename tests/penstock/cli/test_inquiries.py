@@ -45,7 +45,7 @@ async def test_question_of_paused_workflow_names_the_pause_and_then_its_responde
     await house.until("select 1 from workflow_command where obeyed_at is not null")
     listed = await penstock("inquiries")
     assert "open, paused" in listed.out
-    assert "the tasks after it start when the workflow is resumed" in " ".join(listed.err.split())
+    assert "The tasks after the question start when the workflow is resumed" in " ".join(listed.err.split())
     assert (await penstock("inquiries", "--json")).documents[0]["run"]["paused"] is True
     answered = await penstock("answer", str(task), "true", "--by", "ada")
     assert "The workflow is paused. The tasks after the question start when it is resumed." in answered.out

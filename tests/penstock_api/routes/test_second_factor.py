@@ -258,7 +258,7 @@ async def test_pages_lead_through_set_up_and_sign_in(api: Api, clock: Clock) -> 
         assert (again.status_code, secret in again.text) == (403, True)
         codes = await client.post("/account/totp/confirm", data={"code": code_of(secret, clock.now)})
         assert len(re.findall(r"<code>([a-z2-7-]{19})</code>", codes.text)) == 10
-        assert "10 recovery codes are left" in (await client.get("/account")).text
+        assert "You have 10 unused recovery codes" in (await client.get("/account")).text
         clock.now += 30
         async with visitor(api) as other:
             asked = await other.post("/sign-in", data=credentials)
