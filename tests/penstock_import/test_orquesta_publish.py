@@ -71,7 +71,7 @@ def test_two_transitions_with_one_value_have_no_gap(
 @pytest.mark.parametrize(("value", "is_same"), [("pen", True), ("<% result().stdout %>", False)])
 def test_two_branches_with_one_text_have_no_gap(tmp_path: Path, value: str, is_same: bool) -> None:
     ends = {"when": "<% succeeded() %>", "publish": [{"word": value}]}
-    branches = {name: {"action": "depot.say", "next": [ends]} for name in ("left", "right")}
+    branches: dict[str, Any] = {name: {"action": "depot.say", "next": [ends]} for name in ("left", "right")}
     gaps = gaps_of(tmp_path, [{"when": "<% succeeded() %>", "do": "left, right"}], **branches)
     assert any("word is published by left and by right" in gap for gap in gaps) is not is_same
 
@@ -138,7 +138,7 @@ def test_later_value_of_one_branch_replaces_the_earlier(
 ) -> None:
     """The conductor carries each published value with the branches behind it. At a join it merges them one after another, so
     that a branch with the first value alone may restore it."""
-    last = {"last": {"action": "depot.say", "join": "all"}}
+    last: dict[str, Any] = {"last": {"action": "depot.say", "join": "all"}}
     gaps = gaps_of(tmp_path, [{"do": "one, left"}], **tasks, **last)
     assert any("is published by" in gap for gap in gaps) is not is_replaced, gaps
 
@@ -162,7 +162,7 @@ def test_published_mapping_beside_its_reader_is_named(
     tmp_path: Path, start: Any, value: Any, is_named: bool
 ) -> None:
     """The conductor merges a mapping in place into the one of the start, which branches side by side share."""
-    tasks = {
+    tasks: dict[str, Any] = {
         "left": {
             "action": "depot.say",
             "next": [{"when": "<% succeeded() %>", "publish": [{"word": value}], "do": "last"}],
