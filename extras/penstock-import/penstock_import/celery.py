@@ -54,6 +54,8 @@ from penstock_import.celery_commands import (
 )
 from penstock_import.celery_computed import write_out_schedules
 from penstock_import.celery_copies import write_out_copies
+from penstock_import.celery_endings import BY_HAND as BY_HAND_OF_ENDING
+from penstock_import.celery_endings import endings
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -435,6 +437,7 @@ class CeleryProject:
                 for inner in ast.walk(place):
                     self._take(inner)
             self._left(name, tree)
+        self._tell_endings(own_modules, {name for name, _, _ in schedules})
         for test in self._unread_tests:
             self._tell_test(test)
         for path, line, subject, by_hand in (
@@ -458,6 +461,14 @@ class CeleryProject:
                       "The settings of each application are imported for all tasks: if the applications differ, import "
                       "the folder of each by itself.")  # fmt: skip
         return len(places) > 1
+
+    def _tell_endings(self, modules: Mapping[str, ast.Module], of_schedules: Collection[str]) -> None:
+        """Record a gap for each place that may end the process while a module with an application, tasks, schedules or settings
+        is imported."""
+        roots = {file for file, _ in self.report.places.values()} | set(self._config) | set(of_schedules)
+        roots |= {file for file, tree in self._relevant.items() if self._applications.calls_of(tree)}
+        for ending in endings(self._trees, roots & self._trees.keys(), modules):
+            self._gap(ending.file, ending.node, ending.subject, BY_HAND_OF_ENDING)
 
     def _tell_sources(self, sources: Sources) -> None:
         """Record a gap for each unknown source of settings, and for each variable that names a source."""
