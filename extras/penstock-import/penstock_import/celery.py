@@ -90,6 +90,7 @@ from penstock_import.celery_options import (
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
 from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
+from penstock_import.celery_owners import Owners, belong_apart
 from penstock_import.celery_parts import PART, Parts
 from penstock_import.celery_pools import mark_pools
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
@@ -396,7 +397,7 @@ class CeleryProject:
                                   "If it does, write an action with the options that the decorator gives.")  # fmt: skip
         self._tell_classes()
         self._follow_values()
-        settings = CelerySettings(trees, self._gap, self._unread)
+        settings = CelerySettings(trees, self._gap, self._unread, self._applications.classes)
         schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
         route_maps = settings.routes()
@@ -407,7 +408,13 @@ class CeleryProject:
         zone, zone_gap = self._zone(self._relevant)
         for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
-        self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
+        self._schedules_of_calls(
+            trees,
+            [(key, settings.owners.of(value)) for _, key, value in schedules],
+            settings.owners,
+            zone,
+            zone_gap,
+        )
         if self.project.schedules:
             self._take_zones()
         settings.name_left()
@@ -1302,9 +1309,15 @@ class CeleryProject:
             self.report.map("schedules", ours)
 
     def _schedules_of_calls(
-        self, trees: Mapping[str, ast.Module], keys: Collection[str], zone: str | None, zone_unknown: bool
+        self,
+        trees: Mapping[str, ast.Module],
+        keys: list[tuple[str, str]],
+        owners: Owners,
+        zone: str | None,
+        zone_unknown: bool,
     ) -> None:
-        """Convert the schedules that calls create. `keys` are the keys of the schedules in settings."""
+        """Convert the schedules that calls create. `keys` are the keys of the schedules in settings, with their applications.
+        Equal keys of different applications are different schedules."""
         is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
         entries = list(self._periodic)
         for file, tree in self._relevant.items():
@@ -1319,9 +1332,13 @@ class CeleryProject:
                 self._gap(file, of_rows[0].place, "schedules that are rows of django-celery-beat",
                           "The rows that this file writes are imported as into an empty table: compare with "
                           "django_celery_beat_periodictask, which may have other rows and other values.")  # fmt: skip
-        counts = Counter(entry.key for _, entry in entries if entry.entry is not None)
+        apps = {id(entry): owners.of_call(file, trees[file], entry.place) for file, entry in entries}
+        keys = keys + [(entry.key, apps[id(entry)]) for _, entry in entries if entry.entry is not None]
+        counts = Counter(key for key, _ in keys)
         for file, entry in entries:
-            if entry.entry is not None and (entry.key in keys or counts[entry.key] > 1):
+            same = [app for key, app in keys if key == entry.key] if counts[entry.key] > 1 else []
+            same = [app for app in same if not belong_apart(app, apps[id(entry)])]
+            if entry.entry is not None and len(same) > 1:
                 entry.entry, entry.reason = None, f"{entry.key!r} is also given at another place"
             for place in entry.places if entry.entry is not None else [entry.place, entry.place.func]:
                 self._take(place)
