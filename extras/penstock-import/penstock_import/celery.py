@@ -44,6 +44,7 @@ from penstock_import.celery_calls import (
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_classes import task_classes
 from penstock_import.celery_collected import collected, signature_named, values_at_line
+from penstock_import.celery_command_calls import Command, calls_of_commands
 from penstock_import.celery_commands import (
     advice,
     commands_of_code,
@@ -426,9 +427,11 @@ class CeleryProject:
             self._canvases(name, tree)
         for name, use in reads_of_servers(trees, self._names_of_queues()):
             self._by_other_names.setdefault(name, []).append(use)
+        commands: list[Command] = []
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
                 self._take(place)
+                commands.append(Command(name, place, tuple(words)))
                 command_place = f"{name}:{getattr(place, 'lineno', 1)}"
                 self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
@@ -438,12 +441,18 @@ class CeleryProject:
             ):
                 text = f"the command {' '.join(words)}, whose program passes its arguments to Celery"
                 self._gap(name, place, text, advice([*of_program, *words[1:]], self._queues))
+                commands.append(Command(name, place, tuple(words), tuple(of_program)))
             for place, subject, by_hand in variables_of_code(tree, self._queues):
                 self._gap(name, place, subject, by_hand)
                 self._note_pool(f"{name}:{getattr(place, 'lineno', 1)}", subject.split())
                 for inner in ast.walk(place):
                     self._take(inner)
             self._left(name, tree)
+        for origin, made in calls_of_commands(trees, commands):
+            text = f"the call {ast.unparse(made.place)}, which gives the command of {origin} its options"
+            program = [*made.of_program, *made.words[1:]] if made.of_program else made.words
+            self._gap(made.file, made.place, text, advice(program, self._queues))
+            self._note_pool(made.line, list(made.words))
         self._tell_endings(own_modules, {name for name, _, _ in schedules})
         for test in self._unread_tests:
             self._tell_test(test)
