@@ -122,6 +122,7 @@ from penstock_import.celery_setting_names import (
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import is_in_step, is_true, times
+from penstock_import.celery_unread import stub_of_unread
 from penstock_import.celery_uses import (
     OF_MEMBER,
     SIGNATURE_BY_HAND,
@@ -215,6 +216,8 @@ class CeleryProject:
         self._uncertain_files: set[str] = set()
         """Files with a line about such names."""
         self._signatures: dict[str, Signature] = {}
+        self._unread_stubs: dict[str, ast.Module] = {}
+        """By file: a module with a function for each task of a file that Python cannot parse."""
         self._task_functions: list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]] = []
         self._bound: set[int] = set()
         """Functions of tasks that are given the task as their first argument."""
@@ -292,6 +295,8 @@ class CeleryProject:
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
+                if (stub := stub_of_unread(file)) is not None:
+                    self._unread_stubs[name] = stub
                 self.report.gap(
                     name,
                     getattr(error, "lineno", None) or 1,
@@ -504,8 +509,15 @@ class CeleryProject:
 
     def _follow_values(self) -> None:
         """Record the uses by which a file may change a configuration, an application or a task through another name."""
-        flow = Flow(self._trees, self._relevant, self._applications, cache(self._foreign_names))
-        self._by_other_names = flow.uses(self._task_functions, self._bound)
+        trees = {**self._trees, **self._unread_stubs}
+        flow = Flow(trees, self._relevant, self._applications, cache(self._foreign_names))
+        unread = [
+            (file, part)
+            for file, stub in self._unread_stubs.items()
+            for part in stub.body
+            if isinstance(part, ast.FunctionDef)
+        ]
+        self._by_other_names = flow.uses([*self._task_functions, *unread], self._bound)
         for file, tree in self._relevant.items():
             named = {id(use.node) for use in self._by_other_names.get(file, ())}
             self._by_other_names.setdefault(file, []).extend(
@@ -529,8 +541,9 @@ class CeleryProject:
     def _foreign_names(self, file: str) -> frozenset[str]:
         """Return the names that a module imports from outside of the sources."""
         statements = [
-            node for node in walk(self._trees[file]) if isinstance(node, ast.Import | ast.ImportFrom)
-        ]
+            node for node in walk(self._trees.get(file) or self._unread_stubs[file])
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]  # fmt: skip
         return frozenset(name for node in statements for name in self._foreign_words(file, node))
 
     def _tell_test(self, file: Path) -> None:
@@ -1712,11 +1725,9 @@ class CeleryProject:
         apps, is_config = self._applications.names(tree), file in self._config
         foreign = self._foreign_names(file)
         of_apps = self._applications.classes
-        direct = (
-            list(uses(tree, self._functions, apps, is_config, foreign, of_apps))
-            if file in self._relevant
-            else []
-        )
+        of_unread = {getattr(part, "name", "") for stub in self._unread_stubs.values() for part in stub.body}
+        tasks = self._functions.keys() | of_unread
+        direct = list(uses(tree, tasks, apps, is_config, foreign, of_apps)) if file in self._relevant else []
         inside |= self._taken
         equal: dict[tuple[object, ...], list[ast.AST]] = {}
         listed: set[int] = set()
