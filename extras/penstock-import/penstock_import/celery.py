@@ -55,6 +55,7 @@ from penstock_import.celery_commands import (
 )
 from penstock_import.celery_computed import write_out_schedules
 from penstock_import.celery_copies import write_out_copies
+from penstock_import.celery_django_starts import installed_applications, starts_of_django
 from penstock_import.celery_endings import BY_HAND as BY_HAND_OF_ENDING
 from penstock_import.celery_endings import endings
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
@@ -1342,8 +1343,10 @@ class CeleryProject:
         Equal keys of different applications are different schedules."""
         is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
         entries = list(self._periodic)
+        installed = installed_applications(trees)
         for file, tree in self._relevant.items():
-            for entry in periodic_tasks(tree, self._applications.names(tree), self._constants):
+            starting = {id(method) for method in starts_of_django(tree, self._modules.of(file), installed)}
+            for entry in periodic_tasks(tree, self._applications.names(tree), self._constants, starting):
                 self._name_task(file, tree, entry)
                 entries.append((file, entry))
             of_rows = rows(tree, self._constants, is_aware)

@@ -54,16 +54,22 @@ class Entry:
     """The name of the application that the call, or the signal of its function, names. Empty for a row."""
 
 
-def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[str, ast.expr]) -> list[Entry]:
-    """Return the schedules that calls of `add_periodic_task` create."""
+def periodic_tasks(
+    tree: ast.Module, apps: Collection[str], constants: Mapping[str, ast.expr], starting: Collection[int] = ()
+) -> list[Entry]:
+    """Return the schedules that calls of `add_periodic_task` create. `starting` are the methods that Django calls as it
+    starts."""
     entries: list[Entry] = []
     for scope, call in _calls(tree):
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "add_periodic_task":
             continue
         entry = Entry("", call, places=[call, call.func], receiver=_receiver(scope, call))
         try:
-            if not isinstance(scope, ast.Module) and not _is_setup(tree, scope, apps):
+            is_start = id(scope) in starting
+            if not isinstance(scope, ast.Module) and not is_start and not _is_setup(tree, scope, apps):
                 raise NotMapped(f"a call in {scope.name}, which the sources may never call")
+            if is_start and root_name(call.func) not in apps:
+                raise NotMapped(f"{ast.unparse(call.func.value)} is not an application of this file")
             entry.condition = _condition(scope, call, call.func.value, apps)
             _of_periodic_task(entry, call, _visible(scope, constants) | _local_times(scope, call))
             _name_registered(entry, scope, apps)
