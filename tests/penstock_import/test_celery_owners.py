@@ -54,8 +54,8 @@ BILL = "{'task': 'tasks.bill', 'schedule': 90.0}"
 def test_same_key_of_two_applications_is_two_schedules(
     tmp_path: Path, first: str, second: str, is_one_file: bool
 ) -> None:
-    one, two = app("a", first), app("b", second.replace("add(", "put("))
-    files = {"one": one + two} if is_one_file else {"one": one, "two": two}
+    first_app, second_app = app("a", first), app("b", second.replace("add(", "put("))
+    files = {"one": first_app + second_app} if is_one_file else {"one": first_app, "two": second_app}
     project, gaps = imported(tmp_path, **files)
     assert sorted(schedule["every"] for schedule in project.schedules.values()) == [60.0, 90.0], gaps
     wrong = ("remove the others", "stands again", "remove this", "also given", "sets again")
@@ -63,9 +63,9 @@ def test_same_key_of_two_applications_is_two_schedules(
 
 
 def test_schedules_of_two_applications_tell_their_beats(tmp_path: Path) -> None:
-    one = app("a", "a.conf.beat_schedule = {'k': WEIGH}")
-    two = app("b", "b.conf.beat_schedule = {'n': BILL}")
-    _, gaps = imported(tmp_path, one=one, two=two)
+    first_app = app("a", "a.conf.beat_schedule = {'k': WEIGH}")
+    second_app = app("b", "b.conf.beat_schedule = {'n': BILL}")
+    _, gaps = imported(tmp_path, one=first_app, two=second_app)
     line = "two.py:3 beat_schedule, which one.py:3 sets too, for another application: The beat of each application"
     assert [gap for gap in gaps if gap.startswith(line)], gaps
 

@@ -454,11 +454,11 @@ class CeleryProject:
                 for inner in ast.walk(place):
                     self._take(inner)
             self._left(name, tree)
-        for origin, made in calls_of_commands(trees, commands):
-            text = f"the call {ast.unparse(made.place)}, which gives the command of {origin} its options"
-            program = [*made.of_program, *made.words[1:]] if made.of_program else made.words
-            self._gap(made.file, made.place, text, advice(program, self._queues))
-            self._note_pool(made.line, list(made.words))
+        for origin, command in calls_of_commands(trees, commands):
+            text = f"the call {ast.unparse(command.place)}, which gives the command of {origin} its options"
+            program = [*command.of_program, *command.words[1:]] if command.of_program else command.words
+            self._gap(command.file, command.place, text, advice(program, self._queues))
+            self._note_pool(command.line, list(command.words))
         self._tell_endings(own_modules, {name for name, _, _ in schedules})
         for test in self._unread_tests:
             self._tell_test(test)

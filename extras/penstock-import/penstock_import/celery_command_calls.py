@@ -32,7 +32,7 @@ class Command:
 def calls_of_commands(
     trees: Mapping[str, ast.Module], commands: Iterable[Command]
 ) -> Iterator[tuple[str, Command]]:
-    """Yield each call of a function whose parameters are parts of a command, with the words of the command for this call. The
+    """Yield each call of a function with parameters that are parts of a command, with the words of the command for this call. The
     first value is the place of the command in the function."""
     waiting, entered = list(commands), set[int]()
     while waiting:
@@ -49,9 +49,9 @@ def calls_of_commands(
                 continue
             entered.add(id(call))
             words = [word for part in command.words for word in _replaced(part, parts, values) if word != ""]
-            made = Command(file, call, tuple(words), command.of_program)
-            yield command.line, made
-            waiting.append(made)
+            of_call = Command(file, call, tuple(words), command.of_program)
+            yield command.line, of_call
+            waiting.append(of_call)
 
 
 def _function_around(tree: ast.Module, place: ast.AST) -> _Function | None:

@@ -24,7 +24,7 @@ class Owners:
                     self._own(tree, statement.value, f"{file}:{app}")
 
     def of_statement(self, tree: ast.AST, statement: ast.AST) -> str:
-        """Return the name of the application whose configuration a statement changes; empty for any other."""
+        """Return the name of the application with the configuration that a statement changes; empty for any other."""
         target: ast.AST | None = None
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
@@ -35,7 +35,7 @@ class Owners:
         return name if is_conf and name in self._apps.get(id(tree), ()) else ""
 
     def of_call(self, file: str, tree: ast.Module, call: ast.Call) -> str:
-        """Return the application whose `add_periodic_task` a call is, also in a receiver of its signal; otherwise an empty
+        """Return the application with the `add_periodic_task` that is called, also in a receiver of its signal; or an empty
         text."""
         names = [root_name(call.func)]
         for function in walk(tree):
