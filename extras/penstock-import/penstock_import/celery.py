@@ -44,6 +44,7 @@ from penstock_import.celery_calls import (
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_classes import task_classes
 from penstock_import.celery_collected import collected, signature_named, values_at_line
+from penstock_import.celery_command_calls import Command, calls_of_commands
 from penstock_import.celery_commands import (
     advice,
     commands_of_code,
@@ -54,6 +55,9 @@ from penstock_import.celery_commands import (
 )
 from penstock_import.celery_computed import write_out_schedules
 from penstock_import.celery_copies import write_out_copies
+from penstock_import.celery_django_starts import installed_applications, starts_of_django
+from penstock_import.celery_endings import BY_HAND as BY_HAND_OF_ENDING
+from penstock_import.celery_endings import endings
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -88,6 +92,7 @@ from penstock_import.celery_options import (
 from penstock_import.celery_other_files import OtherFiles, other_files, script_calls
 from penstock_import.celery_other_systems import OtherSystems
 from penstock_import.celery_other_ways import uses_in_other_ways
+from penstock_import.celery_owners import Owners, belong_apart
 from penstock_import.celery_parts import PART, Parts
 from penstock_import.celery_pools import mark_pools
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, has_own_exchanges, queue_names
@@ -118,6 +123,7 @@ from penstock_import.celery_setting_names import (
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import is_in_step, is_true, times
+from penstock_import.celery_unread import stub_of_unread
 from penstock_import.celery_uses import (
     OF_MEMBER,
     SIGNATURE_BY_HAND,
@@ -211,6 +217,8 @@ class CeleryProject:
         self._uncertain_files: set[str] = set()
         """Files with a line about such names."""
         self._signatures: dict[str, Signature] = {}
+        self._unread_stubs: dict[str, ast.Module] = {}
+        """By file: a module with a function for each task of a file that Python cannot parse."""
         self._task_functions: list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]] = []
         self._bound: set[int] = set()
         """Functions of tasks that are given the task as their first argument."""
@@ -288,6 +296,8 @@ class CeleryProject:
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
+                if (stub := stub_of_unread(file)) is not None:
+                    self._unread_stubs[name] = stub
                 self.report.gap(
                     name,
                     getattr(error, "lineno", None) or 1,
@@ -394,7 +404,7 @@ class CeleryProject:
                                   "If it does, write an action with the options that the decorator gives.")  # fmt: skip
         self._tell_classes()
         self._follow_values()
-        settings = CelerySettings(trees, self._gap, self._unread)
+        settings = CelerySettings(trees, self._gap, self._unread, self._applications.classes)
         schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
         route_maps = settings.routes()
@@ -405,7 +415,13 @@ class CeleryProject:
         zone, zone_gap = self._zone(self._relevant)
         for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
-        self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
+        self._schedules_of_calls(
+            trees,
+            [(key, settings.owners.of(value)) for _, key, value in schedules],
+            settings.owners,
+            zone,
+            zone_gap,
+        )
         if self.project.schedules:
             self._take_zones()
         settings.name_left()
@@ -417,9 +433,11 @@ class CeleryProject:
             self._canvases(name, tree)
         for name, use in reads_of_servers(trees, self._names_of_queues()):
             self._by_other_names.setdefault(name, []).append(use)
+        commands: list[Command] = []
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
                 self._take(place)
+                commands.append(Command(name, place, tuple(words)))
                 command_place = f"{name}:{getattr(place, 'lineno', 1)}"
                 self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
@@ -429,12 +447,19 @@ class CeleryProject:
             ):
                 text = f"the command {' '.join(words)}, whose program passes its arguments to Celery"
                 self._gap(name, place, text, advice([*of_program, *words[1:]], self._queues))
+                commands.append(Command(name, place, tuple(words), tuple(of_program)))
             for place, subject, by_hand in variables_of_code(tree, self._queues):
                 self._gap(name, place, subject, by_hand)
                 self._note_pool(f"{name}:{getattr(place, 'lineno', 1)}", subject.split())
                 for inner in ast.walk(place):
                     self._take(inner)
             self._left(name, tree)
+        for origin, command in calls_of_commands(trees, commands):
+            text = f"the call {ast.unparse(command.place)}, which gives the command of {origin} its options"
+            program = [*command.of_program, *command.words[1:]] if command.of_program else command.words
+            self._gap(command.file, command.place, text, advice(program, self._queues))
+            self._note_pool(command.line, list(command.words))
+        self._tell_endings(own_modules, {name for name, _, _ in schedules})
         for test in self._unread_tests:
             self._tell_test(test)
         for path, line, subject, by_hand in (
@@ -459,6 +484,14 @@ class CeleryProject:
                       "the folder of each by itself.")  # fmt: skip
         return len(places) > 1
 
+    def _tell_endings(self, modules: Mapping[str, ast.Module], of_schedules: Collection[str]) -> None:
+        """Record a gap for each place that may end the process while a module with an application, tasks, schedules or settings
+        is imported."""
+        roots = {file for file, _ in self.report.places.values()} | set(self._config) | set(of_schedules)
+        roots |= {file for file, tree in self._relevant.items() if self._applications.calls_of(tree)}
+        for ending in endings(self._trees, roots & self._trees.keys(), modules):
+            self._gap(ending.file, ending.node, ending.subject, BY_HAND_OF_ENDING)
+
     def _tell_sources(self, sources: Sources) -> None:
         """Record a gap for each unknown source of settings, and for each variable that names a source."""
         self._is_zone_unknown, self._is_django = bool(sources.unknown), sources.is_django
@@ -477,8 +510,15 @@ class CeleryProject:
 
     def _follow_values(self) -> None:
         """Record the uses by which a file may change a configuration, an application or a task through another name."""
-        flow = Flow(self._trees, self._relevant, self._applications, cache(self._foreign_names))
-        self._by_other_names = flow.uses(self._task_functions, self._bound)
+        trees = {**self._trees, **self._unread_stubs}
+        flow = Flow(trees, self._relevant, self._applications, cache(self._foreign_names))
+        unread = [
+            (file, part)
+            for file, stub in self._unread_stubs.items()
+            for part in stub.body
+            if isinstance(part, ast.FunctionDef)
+        ]
+        self._by_other_names = flow.uses([*self._task_functions, *unread], self._bound)
         for file, tree in self._relevant.items():
             named = {id(use.node) for use in self._by_other_names.get(file, ())}
             self._by_other_names.setdefault(file, []).extend(
@@ -502,8 +542,9 @@ class CeleryProject:
     def _foreign_names(self, file: str) -> frozenset[str]:
         """Return the names that a module imports from outside of the sources."""
         statements = [
-            node for node in walk(self._trees[file]) if isinstance(node, ast.Import | ast.ImportFrom)
-        ]
+            node for node in walk(self._trees.get(file) or self._unread_stubs[file])
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]  # fmt: skip
         return frozenset(name for node in statements for name in self._foreign_words(file, node))
 
     def _tell_test(self, file: Path) -> None:
@@ -1291,13 +1332,21 @@ class CeleryProject:
             self.report.map("schedules", ours)
 
     def _schedules_of_calls(
-        self, trees: Mapping[str, ast.Module], keys: Collection[str], zone: str | None, zone_unknown: bool
+        self,
+        trees: Mapping[str, ast.Module],
+        keys: list[tuple[str, str]],
+        owners: Owners,
+        zone: str | None,
+        zone_unknown: bool,
     ) -> None:
-        """Convert the schedules that calls create. `keys` are the keys of the schedules in settings."""
+        """Convert the schedules that calls create. `keys` are the keys of the schedules in settings, with their applications.
+        Equal keys of different applications are different schedules."""
         is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
         entries = list(self._periodic)
+        installed = installed_applications(trees)
         for file, tree in self._relevant.items():
-            for entry in periodic_tasks(tree, self._applications.names(tree), self._constants):
+            starting = {id(method) for method in starts_of_django(tree, self._modules.of(file), installed)}
+            for entry in periodic_tasks(tree, self._applications.names(tree), self._constants, starting):
                 self._name_task(file, tree, entry)
                 entries.append((file, entry))
             of_rows = rows(tree, self._constants, is_aware)
@@ -1308,9 +1357,13 @@ class CeleryProject:
                 self._gap(file, of_rows[0].place, "schedules that are rows of django-celery-beat",
                           "The rows that this file writes are imported as into an empty table: compare with "
                           "django_celery_beat_periodictask, which may have other rows and other values.")  # fmt: skip
-        counts = Counter(entry.key for _, entry in entries if entry.entry is not None)
+        apps = {id(entry): owners.of_call(file, trees[file], entry.place) for file, entry in entries}
+        keys = keys + [(entry.key, apps[id(entry)]) for _, entry in entries if entry.entry is not None]
+        counts = Counter(key for key, _ in keys)
         for file, entry in entries:
-            if entry.entry is not None and (entry.key in keys or counts[entry.key] > 1):
+            same = [app for key, app in keys if key == entry.key] if counts[entry.key] > 1 else []
+            same = [app for app in same if not belong_apart(app, apps[id(entry)])]
+            if entry.entry is not None and len(same) > 1:
                 entry.entry, entry.reason = None, f"{entry.key!r} is also given at another place"
             for place in entry.places if entry.entry is not None else [entry.place, entry.place.func]:
                 self._take(place)
@@ -1675,11 +1728,9 @@ class CeleryProject:
         apps, is_config = self._applications.names(tree), file in self._config
         foreign = self._foreign_names(file)
         of_apps = self._applications.classes
-        direct = (
-            list(uses(tree, self._functions, apps, is_config, foreign, of_apps))
-            if file in self._relevant
-            else []
-        )
+        of_unread = {getattr(part, "name", "") for stub in self._unread_stubs.values() for part in stub.body}
+        tasks = self._functions.keys() | of_unread
+        direct = list(uses(tree, tasks, apps, is_config, foreign, of_apps)) if file in self._relevant else []
         inside |= self._taken
         equal: dict[tuple[object, ...], list[ast.AST]] = {}
         listed: set[int] = set()

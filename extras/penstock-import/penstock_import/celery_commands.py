@@ -373,7 +373,8 @@ def advice(words: Sequence[str], queues: Queues) -> str:
 def _may_hold_options(previous: str, word: str) -> bool:
     """Return whether a word of a command is a variable that may hold options, and no value of the option before it."""
     is_variable = re.fullmatch(r"\$(?:@|\*|\w+|\{[^}]*\}|\([^)]*\))", word) is not None
-    return is_variable and not previous.startswith(("-", ">", "2>", "&>", "<"))
+    is_spread = word.startswith("{*")  # the parts of a list in Python code
+    return is_spread or (is_variable and not previous.startswith(("-", ">", "2>", "&>", "<")))
 
 
 def pool_of(words: Sequence[str]) -> str | None:

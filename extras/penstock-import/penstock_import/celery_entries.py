@@ -50,18 +50,26 @@ class Entry:
     """The condition under which the call runs; empty for a call that always runs."""
     places: list[ast.AST] = field(default_factory=list)
     """The places from which the entry was made."""
+    receiver: str = ""
+    """The name of the application that the call, or the signal of its function, names. Empty for a row."""
 
 
-def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[str, ast.expr]) -> list[Entry]:
-    """Return the schedules that calls of `add_periodic_task` create."""
+def periodic_tasks(
+    tree: ast.Module, apps: Collection[str], constants: Mapping[str, ast.expr], starting: Collection[int] = ()
+) -> list[Entry]:
+    """Return the schedules that calls of `add_periodic_task` create. `starting` are the methods that Django calls as it
+    starts."""
     entries: list[Entry] = []
     for scope, call in _calls(tree):
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "add_periodic_task":
             continue
-        entry = Entry("", call, places=[call, call.func])
+        entry = Entry("", call, places=[call, call.func], receiver=_receiver(scope, call))
         try:
-            if not isinstance(scope, ast.Module) and not _is_setup(tree, scope, apps):
+            is_start = id(scope) in starting
+            if not isinstance(scope, ast.Module) and not is_start and not _is_setup(tree, scope, apps):
                 raise NotMapped(f"a call in {scope.name}, which the sources may never call")
+            if is_start and root_name(call.func) not in apps:
+                raise NotMapped(f"{ast.unparse(call.func.value)} is not an application of this file")
             entry.condition = _condition(scope, call, call.func.value, apps)
             _of_periodic_task(entry, call, _visible(scope, constants) | _local_times(scope, call))
             _name_registered(entry, scope, apps)
@@ -70,6 +78,12 @@ def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[s
             entry.entry, entry.reason = None, str(error)
         entries.append(entry)
     return _unique(entries, "which stands twice: in Celery the later entry replaces the earlier entry")
+
+
+def _receiver(scope: _Scope, call: ast.Call) -> str:
+    """Return the name of the application that a call names, or else the signal that its function is connected to."""
+    decorators = [] if isinstance(scope, ast.Module) else scope.decorator_list
+    return root_name(decorators[0]) if decorators else root_name(call.func)
 
 
 def _of_periodic_task(entry: Entry, call: ast.Call, constants: Mapping[str, ast.expr]) -> None:
@@ -498,8 +512,8 @@ def _dict(parts: Mapping[str, ast.expr], place: ast.AST) -> ast.Dict:
 
 def _unique(entries: list[Entry], reason: str) -> list[Entry]:
     """Return the entries, with entries of equal keys marked as not mapped."""
-    counts = Counter(entry.key for entry in entries if entry.entry is not None)
+    counts = Counter((entry.key, entry.receiver) for entry in entries if entry.entry is not None)
     for entry in entries:
-        if counts[entry.key] > 1 and entry.entry is not None:
+        if counts[entry.key, entry.receiver] > 1 and entry.entry is not None:
             entry.entry, entry.reason = None, f"{entry.key!r}, {reason}"
     return entries

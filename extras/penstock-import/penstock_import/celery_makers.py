@@ -72,7 +72,7 @@ class Applications:
 
     def names(self, tree: ast.Module) -> set[str]:
         """Return the names under which a module knows a Celery application."""
-        return self._names[id(tree)]
+        return self._names.get(id(tree), set())
 
     def own_decorators(self, tree: ast.Module) -> list[ast.FunctionDef]:
         """Return the methods `task` of the classes of applications in a module, which make each task in their own way."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock_import.celery_calls import called, namespace_node, namespace_of, once, walk
+from penstock_import.celery_owners import Owners, belong_apart
 from penstock_import.celery_routes import (
     RouteKey,
     has_compiled_key,
@@ -24,6 +25,13 @@ Tell = Callable[[str, ast.expr, str, str], None]
 """A function that records a gap: (file, node, setting, what to do by hand)."""
 
 _BY_CODE = "Write it as a schedule."
+_OF_BEATS = (
+    "The beat of each application starts its own schedules, and all are imported: remove only those of an application without a "
+    "beat."
+)
+_OF_ROUTES = (
+    "Each application sends by its own routes, and all are imported: see which application sends each task."
+)
 
 
 class CelerySettings:
@@ -31,9 +39,14 @@ class CelerySettings:
     application does not read."""
 
     def __init__(
-        self, trees: Mapping[str, ast.Module], tell: Tell, unread: frozenset[str] = frozenset()
+        self,
+        trees: Mapping[str, ast.Module],
+        tell: Tell,
+        unread: frozenset[str] = frozenset(),
+        classes: Collection[str] = ("Celery",),
     ) -> None:
         self._trees, self._unread = trees, unread
+        self.owners = Owners(trees, classes)
         self._tell = tell
         self.taken: set[int] = set()
         """Places of these settings, which are mapped or named here."""
@@ -94,12 +107,19 @@ class CelerySettings:
 
     def schedules(self) -> Iterator[tuple[str, str, ast.expr]]:
         """Yield the file, key and value of each schedule. Of equal keys in a merged value, only the last exists in Celery.
-        Each other one is named. Where the order is not certain, the last that was read is taken, and the line says so."""
-        by_key: dict[str, list[tuple[str, ast.expr]]] = {}
-        for file, key, value in self.entries(BEAT):
-            by_key.setdefault(key, []).append((file, value))
+        Each other one is named. Equal keys of different applications are different schedules.
+        Where the order is not certain, the last that was read is taken, and the line says so."""
+        entries = list(self.entries(BEAT))
+        apps_of: dict[str, set[str]] = {}
+        for _, key, value in entries:
+            apps_of.setdefault(key, set()).add(self.owners.of(value))
+        by_key: dict[tuple[str, str], list[tuple[str, ast.expr]]] = {}
+        for file, key, value in entries:
+            # The beat of each application has an entry of this key.
+            app = "" if "" in apps_of[key] else self.owners.of(value)
+            by_key.setdefault((key, app), []).append((file, value))
         merged = self._merged(BEAT - self._unread)
-        for key, places in by_key.items():
+        for (key, _), places in by_key.items():
             own = {id(value) for _, value in places}
             order = [value for name, value in merged or () if name == key and id(value) in own]
             last = order[-1] if order and {id(value) for value in order} == own else None
@@ -187,9 +207,9 @@ class CelerySettings:
                     for key, entry in zip(inline.keys, inline.values, strict=True):
                         if isinstance(key, ast.Constant) and (name, str(key.value)) not in removed:
                             yield file, str(key.value), entry
-        whole_keys = self._keys(names)
         for file, tree in self._trees.items():
             for item in _items(tree):
+                whole_keys = self._keys(names, self.owners.of(item.value))
                 is_replaced = id(item.value) in self._left_out(tree) or (item.setting, item.key) in _removed(
                     tree
                 )
@@ -203,18 +223,25 @@ class CelerySettings:
                     self.taken.add(id(item.value))
                     yield file, item.key, item.value
 
-    def _keys(self, names: Collection[str]) -> set[str]:
-        """Return the keys in the dicts of these settings, and the keys of items that occur twice."""
+    def _keys(self, names: Collection[str], app: str = "") -> set[str]:
+        """Return the keys in the dicts of these settings, and the keys of items that occur twice. Those of another
+        application than `app` do not count."""
         keys = [
             str(key.value)
             for tree in self._trees.values()
             for name, value, whole in _given(tree)
             if name in names and whole and id(value) not in self._lost
+            if not belong_apart(app, self.owners.of(value))
             for inline in _inline(value)
             for key in inline.keys
             if isinstance(key, ast.Constant)
         ]
-        items = [item.key for tree in self._trees.values() for item in _items(tree) if item.setting in names]
+        items = [
+            item.key
+            for tree in self._trees.values()
+            for item in _items(tree)
+            if item.setting in names and not belong_apart(app, self.owners.of(item.value))
+        ]
         return set(keys) | {key for key in items if items.count(key) > 1}
 
     def name_left(self) -> None:
@@ -222,11 +249,11 @@ class CelerySettings:
         beat, routes = BEAT - self._unread, ROUTES - self._unread
         self._of_routes = routes | self._parts(routes)
         names = beat | self._parts(beat) | self._of_routes
-        first: dict[str, str] = {}
+        first: dict[str, tuple[str, ast.expr]] = {}
         merged = self._merged_names()
         for file, tree in self._trees.items():
             items = {id(item.value): item for item in _items(tree)}
-            replaced = _replaced(tree)
+            replaced = self._replaced(tree)
             for name, value, whole in _given(tree):
                 if name in names and id(value) in self._lost:
                     winner = self._lost[id(value)]
@@ -277,8 +304,14 @@ class CelerySettings:
                     if is_other or any(name in around for around in merged.values()):
                         continue  # the setting that this is a part of is given at another place
                     setting = today(name)
-                if first.setdefault(setting, place) != place:
-                    self._tell(file, value, f"{name}, which {first[setting]} sets too",
+                earlier, its_value = first.setdefault(setting, (place, value))
+                if earlier == place:
+                    continue
+                if belong_apart(self.owners.of(value), self.owners.of(its_value)):
+                    self._tell(file, value, f"{name}, which {earlier} sets too, for another application", _OF_BEATS if
+                               name in BEAT else _OF_ROUTES)  # fmt: skip
+                else:
+                    self._tell(file, value, f"{name}, which {earlier} sets too",
                                "Celery takes one of them, and all are imported: remove the others.")  # fmt: skip
             self._name_other_uses(file, tree, names)
             has_whole = any(whole and name in names for name, _, whole in _given(tree))
@@ -293,6 +326,21 @@ class CelerySettings:
                         text,
                         "The import reads all of it: remove the parts that do not apply.",
                     )
+
+    def _replaced(self, tree: ast.AST) -> dict[int, int]:
+        """Return the values that a later assignment replaces. The configuration of another application replaces none."""
+        replaced = _replaced(tree)
+        if not self.owners.are_several:
+            return replaced
+        of_lines = {
+            node.lineno: app for node in ast.iter_child_nodes(tree)
+            if isinstance(node, ast.Assign) and (app := self.owners.of(node.value))
+        }  # fmt: skip
+        by_value = {id(value): value for _, value, _ in _given(tree)}
+        return {
+            value: line for value, line in replaced.items()
+            if not belong_apart(self.owners.of(by_value[value]), of_lines.get(line, ""))
+        }  # fmt: skip
 
     def _empties_others(self, tree: ast.Module, name: str) -> bool:
         """Return whether other files alone give a setting entries."""
@@ -387,7 +435,7 @@ class CelerySettings:
 
     def _left_out(self, tree: ast.Module) -> Collection[int]:
         """Return the values of settings in a module that another assignment replaces."""
-        return {*_replaced(tree), *self._lost}
+        return {*self._replaced(tree), *self._lost}
 
     def _merged_names(self) -> dict[str, set[str]]:
         """Return the names of the dicts from which each setting is merged, by setting."""
