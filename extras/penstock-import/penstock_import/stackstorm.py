@@ -1019,8 +1019,8 @@ class StackStormPack:
             line,
             f"the output of the workflow {name}, which StackStorm also returns after a failure",
             "In Penstock a failed workflow has an error and no output. After a transition to `fail`, the message of the error "
-            "ends "
-            "with the output as JSON. After another failure, let the tasks pass the values on.",
+            "ends with the output as JSON, without the parts that read a missing value. If a part fails for another reason, the "
+            "error names that instead. After another failure, let the tasks pass the values on.",
         )
 
     def _route(self, file: str, line: int, route: str) -> None:
