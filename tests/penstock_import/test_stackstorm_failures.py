@@ -346,7 +346,7 @@ def test_output_of_a_task_that_may_not_have_run_is_named(tmp_path: Path) -> None
     assert any("publishes said and fails" in gap.what for gap in report.gaps), report.gaps
 
 
-ENDS = {"when": "<% failed() %>", "publish": [{"said": "no", "why": "<% result().stderr %>"}]}
+ENDS = {"when": "<% failed() %>", "publish": [{"said": "no"}, {"why": "<% result().stderr %>"}]}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.mistral import MISTRAL, orquesta_tree
 from penstock_import.nested_fields import has_secrets, let_be_null
 from penstock_import.orquesta import KnownAction, Orquesta
+from penstock_import.orquesta_form import tell_refused
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
 from penstock_import.parameters import Tell, is_immutable, parameter
 from penstock_import.project import Project, bounded, stub
@@ -860,6 +861,8 @@ class StackStormPack:
         )
         if runner != "action-chain":
             stops = runner == "orquesta"
+            if stops:
+                tell_refused(root, tell)
             orquesta = Orquesta(
                 tell,
                 action_of,
