@@ -39,7 +39,9 @@ def imported(
     (pack / "actions" / "workflows").mkdir(parents=True)
     head: dict[str, Any] = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
     head |= {"parameters": parameters} if parameters else {}
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(head))
     (pack / "actions" / "workflows" / "flow.yaml").write_text(yaml.safe_dump(workflow, sort_keys=False))
     source = StackStormPack(pack)
