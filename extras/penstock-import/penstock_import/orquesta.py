@@ -530,15 +530,17 @@ class Orquesta:
         if self._known[task].runner in RUNNER_TIMEOUTS:
             types.setdefault("timeout", "integer")
         note = self._surroundings.note_type
-        if note is not None and self._known[task].runner:
-            for key, (value, line) in values.items():
-                is_open = may_become_another_type(value) and not is_whole(value)
-                if key not in (*types, "timeout") and is_open:
-                    note(line, key, value)
-        return {
+        inputs = {
             key: self._value(value, line, names, _TO_DO, types.get(key))
             for key, (value, line) in values.items()
         }
+        if note is not None and self._known[task].runner:
+            for key, (value, line) in values.items():
+                is_mapped = inputs[key] != _TO_DO  # the line of an unmapped expression already names it
+                is_open = is_mapped and may_become_another_type(value) and not is_whole(value)
+                if key not in (*types, "timeout") and is_open:
+                    note(line, key, value)
+        return inputs
 
     def _items(
         self, name: str, source: Node, mapped: dict[str, Any], names: OrquestaNames
