@@ -169,7 +169,9 @@ def pack_of(folder: Path, parameters: dict[str, Any]) -> StackStormPack:
         head = {"name": name, "runner_type": runner, "entry_point": f"workflows/{name}.yaml"}
         (pack / "actions" / f"{name}.yaml").write_text(yaml.safe_dump(head | {"parameters": parameters}))
         (pack / "actions" / "workflows" / f"{name}.yaml").write_text(yaml.safe_dump(content))
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     return StackStormPack(pack)
 
 
@@ -225,7 +227,9 @@ def test_default_of_an_input_reads_an_earlier_one(tmp_path: Path) -> None:
         "tasks": {"one": {"action": "core.noop"}},
         "output": [{"second": "<% ctx(second) %>"}],
     }
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(head))
     (pack / "actions" / "workflows" / "flow.yaml").write_text(yaml.safe_dump(flow))
     source = StackStormPack(pack)

@@ -43,7 +43,11 @@ def imported(tmp_path: Path, kind: str, files: dict[str, str]) -> tuple[str, Pat
 
 
 def pack(tmp_path: Path, **extra: str) -> tuple[str, Path]:
-    return imported(tmp_path, "stackstorm", {"pack.yaml": "ref: depot\n", **extra})
+    return imported(
+        tmp_path,
+        "stackstorm",
+        {"pack.yaml": "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n", **extra},
+    )
 
 
 @pytest.mark.parametrize("runner", ["local-shell-cmd", "orquesta"])

@@ -25,7 +25,17 @@ SAY = {
 
 
 def imported(folder: Path, files: dict[str, Any]) -> tuple[Project, Report]:
-    for name, content in {"pack.yaml": {"ref": "depot"}, "actions/say.yaml": SAY, **files}.items():
+    for name, content in {
+        "pack.yaml": {
+            "ref": "depot",
+            "name": "depot",
+            "description": "Pens.",
+            "version": "1.0.0",
+            "author": "Pat",
+        },
+        "actions/say.yaml": SAY,
+        **files,
+    }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(yaml.safe_dump(content, sort_keys=False))
     source = StackStormPack(folder)

@@ -81,7 +81,16 @@ def test_mapped_schema_agrees_with_stackstorm() -> None:
 
 
 def imported(folder: Path, files: dict[str, Any]) -> tuple[Any, set[str]]:
-    files = {"pack.yaml": {"name": "depot", "ref": "depot"}, **files}
+    files = {
+        "pack.yaml": {
+            "ref": "depot",
+            "name": "depot",
+            "description": "Pens.",
+            "version": "1.0.0",
+            "author": "Pat",
+        },
+        **files,
+    }
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(yaml.safe_dump(content, sort_keys=False))

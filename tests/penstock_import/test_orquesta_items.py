@@ -139,7 +139,7 @@ def imported(folder: Path, output: str) -> tuple[dict[str, Any], list[str]]:
         },
     }
     files = {
-        "pack.yaml": {"ref": "depot"},
+        "pack.yaml": {"ref": "depot", "name": "depot", "description": "Pens.", "version": "1.0.0", "author": "Pat"},
         "actions/say.yaml": {
             "name": "say", "runner_type": "python-script", "entry_point": "say.py", "parameters": {"word": {}}
         },

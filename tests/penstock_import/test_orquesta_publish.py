@@ -28,7 +28,7 @@ def gaps_of(
         "tasks": {"weigh": {"action": "depot.say", "next": steps}, "left": READER, "right": READER, **tasks},
     }
     files = {
-        "pack.yaml": {"ref": "depot"},
+        "pack.yaml": {"ref": "depot", "name": "depot", "description": "Pens.", "version": "1.0.0", "author": "Pat"},
         "actions/say.yaml": SAY,
         "actions/flow.yaml": {
             "name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml", "parameters": {"crate": {}}
@@ -78,7 +78,9 @@ def test_two_branches_with_one_text_have_no_gap(tmp_path: Path, value: str, is_s
 
 def test_part_of_a_definition_within_another_is_named_once(tmp_path: Path) -> None:
     (tmp_path / "sensors").mkdir()
-    (tmp_path / "pack.yaml").write_text("ref: depot\n")
+    (tmp_path / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     trigger = {"name": "weighed", "payload_info": ["crate"]}
     sensor = {
         "class_name": "Scale",

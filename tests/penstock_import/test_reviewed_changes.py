@@ -31,7 +31,16 @@ SHELL: dict[str, Any] = {
 
 def of_pack(folder: Path, files: dict[str, Any]) -> tuple[Project, Report]:
     """Return what is made of the pack `depot` with these files, and the report."""
-    for name, content in {"pack.yaml": {"ref": "depot"}, **files}.items():
+    for name, content in {
+        "pack.yaml": {
+            "ref": "depot",
+            "name": "depot",
+            "description": "Pens.",
+            "version": "1.0.0",
+            "author": "Pat",
+        },
+        **files,
+    }.items():
         (folder / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "depot" / name).write_text(
             content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False)

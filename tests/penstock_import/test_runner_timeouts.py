@@ -25,7 +25,7 @@ def files(kind: str, ref: str, timeout: Any) -> dict[str, Any]:
         "tasks": {"a": {"action": ref, "input": supplied}},
     }
     if kind == "action-chain":
-        flow = {"chain": [{"name": "a", "ref": ref, "parameters": supplied}]}
+        flow = {"chain": [{"name": "a", "ref": ref, "parameters": supplied}], "vars": {"x": 3}}
     return {"actions/flow.yaml": HEAD | {"runner_type": kind}, "actions/workflows/flow.yaml": flow}
 
 

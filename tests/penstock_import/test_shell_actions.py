@@ -19,7 +19,16 @@ COMMAND = {"cmd": {"type": "string", "immutable": True}}
 def imported(folder: Path, files: dict[str, Any]) -> tuple[Simulation, Report]:
     """Return a simulation of the pack `depot` with these files, and the report of its import."""
     pack = folder / "depot"
-    for name, content in {"pack.yaml": {"ref": "depot"}, **files}.items():
+    for name, content in {
+        "pack.yaml": {
+            "ref": "depot",
+            "name": "depot",
+            "description": "Pens.",
+            "version": "1.0.0",
+            "author": "Pat",
+        },
+        **files,
+    }.items():
         (pack / name).parent.mkdir(parents=True, exist_ok=True)
         (pack / name).write_text(content if isinstance(content, str) else yaml.safe_dump(content))
     source = StackStormPack(pack)

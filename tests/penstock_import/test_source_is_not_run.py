@@ -13,7 +13,7 @@ import pytest
 RAISING = "import pathlib\n\npathlib.Path(__file__).with_name('ran').touch()\nraise RuntimeError('boom')\n"
 CELERY = "from celery import Celery\n\napp = Celery('yard')\n\n\n@app.task\ndef weigh(): ...\n"
 STACKSTORM = {
-    "pack.yaml": "name: yard\nversion: 1.0.0\nref: yard\n",
+    "pack.yaml": "name: yard\ndescription: d\nauthor: a\nversion: 1.0.0\nref: yard\n",
     "actions/weigh.yaml": "name: weigh\nrunner_type: python-script\nentry_point: weigh.py\n",
     "actions/weigh.py": RAISING,
 }

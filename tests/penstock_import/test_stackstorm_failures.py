@@ -39,7 +39,9 @@ def imported(
     (pack / "actions" / "workflows").mkdir(parents=True)
     head: dict[str, Any] = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
     head |= {"parameters": parameters} if parameters else {}
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(head))
     (pack / "actions" / "workflows" / "flow.yaml").write_text(yaml.safe_dump(workflow, sort_keys=False))
     source = StackStormPack(pack)
@@ -270,6 +272,43 @@ def test_error_of_failed_workflow_has_its_output(
 
 
 @pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ({"said": "<% ctx(said) %>", "user": "<% ctx(user) %>"}, {"said": "no"}),
+        ({"user": "{{ ctx('user').name }}", "said": "{{ ctx('said') }}"}, {"said": "no"}),
+        ({"text": "by <% ctx(user) %>", "said": "<% ctx(said) %>", "n": 1}, {"said": "no", "n": 1}),
+        ({"user": ["<% ctx(user) %>"], "said": "<% ctx(said) %>"}, {"said": "no"}),
+        ({"part": "<% ctx(said).part %>", "said": "<% ctx(said) %>"}, {"said": "no"}),
+        (
+            {"user": "{{ ctx().user | default('none') }}", "said": "<% ctx(said) %>"},
+            {"user": "none", "said": "no"},
+        ),
+        ({"user": "{{ ctx('user') if ctx('said') == 'yes' else 'x' }}"}, {"user": "x"}),
+        ({"user": "<% ctx(user) %>"}, {}),
+    ],
+)
+def test_output_with_a_missing_value_is_left_out_of_the_error(
+    tmp_path: Path, output: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """Orquesta evaluates each output by itself, and gives those without an error."""
+    steps = [
+        {"when": "<% succeeded() %>", "publish": [{"user": "<% result().stdout %>"}], "do": "after"},
+        {"when": "<% failed() %>", "publish": [{"said": "no"}], "do": "fail"},
+    ]
+    first = {"action": "core.local", "input": {"cmd": "exit 3"}, "next": steps}
+    workflow = {
+        "vars": [{"said": ""}],
+        "tasks": {"first": first, "after": {"action": "core.noop"}},
+        "output": [{key: value} for key, value in output.items()],
+    }
+    simulation, report = imported(tmp_path, workflow)
+    assert report.mapped["workflows"] == 1, report.gaps
+    run = simulation.run("depot.flow")
+    assert run.status == "failed"
+    assert output_in_error(run.error) == expected
+
+
+@pytest.mark.parametrize(
     ("command", "when", "expected"),
     [
         ("echo 4", "<% succeeded() and result().stdout = 4 %>", {"said": "no", "code": 0}),
@@ -309,7 +348,7 @@ def test_output_of_a_task_that_may_not_have_run_is_named(tmp_path: Path) -> None
     assert any("publishes said and fails" in gap.what for gap in report.gaps), report.gaps
 
 
-ENDS = {"when": "<% failed() %>", "publish": [{"said": "no", "why": "<% result().stderr %>"}]}
+ENDS = {"when": "<% failed() %>", "publish": [{"said": "no"}, {"why": "<% result().stderr %>"}]}
 
 
 @pytest.mark.parametrize(

@@ -83,3 +83,40 @@ def test_payload_info_of_a_trigger_is_ignored(tmp_path: Path) -> None:
     _, report = of_pack(tmp_path, {"triggers/came.yaml": trigger})
     assert report.mapped["triggers"] == 1, texts(report)
     assert named(report, "triggers/came.yaml:2 payload_info of trigger came: StackStorm ignores it")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{{ trigger }}", "the whole event, of which only trigger.body is the payload in Penstock"),
+        ("a {{ trigger.msg }}", "the event of a webhook has only `body` and `headers`, and no `msg`"),
+        ("{{ trigger.headers['X-Id'] }}", "a part of the event other than its body"),
+        (
+            "{% if trigger.msg %}a{% endif %}",
+            "the event of a webhook has only `body` and `headers`, and no `msg`",
+        ),
+    ],
+)
+def test_part_beside_the_body_of_a_webhook_has_its_reason(tmp_path: Path, text: str, reason: str) -> None:
+    webhook = {
+        "name": "hook",
+        "enabled": True,
+        "trigger": {"type": "core.st2.webhook", "parameters": {"url": "x"}},
+        "action": {"ref": "core.local", "parameters": {"cmd": text}},
+    }
+    _, report = of_pack(tmp_path, {"rules/hook.yaml": webhook})
+    assert any(line.partition(" | ")[0].endswith(f"{text}: {reason}") for line in texts(report)), texts(
+        report
+    )
+
+
+@pytest.mark.parametrize("runner", ["action-chain", "orquesta"])
+def test_unmapped_expression_has_one_line(tmp_path: Path, runner: str) -> None:
+    """An expression that is not mapped has no line for its type beside its own."""
+    chain = {"chain": [{"name": "one", "ref": "other.act", "parameters": {"url": "{{ your-url }}"}}]}
+    task = {"action": "other.act", "input": {"url": "{{ your }} 1"}}
+    head = {"name": "flow", "runner_type": runner, "entry_point": "workflows/flow.yaml"}
+    flow = chain if runner == "action-chain" else {"version": 1.0, "tasks": {"one": task}}
+    files = {"actions/flow.yaml": head, "actions/workflows/flow.yaml": flow}
+    _, report = of_pack(tmp_path, files)
+    assert len([line for line in texts(report) if "{{ your" in line]) == 1, texts(report)

@@ -333,7 +333,9 @@ def test_immutable_value_of_the_store_is_secret(tmp_path: Path, default: str, na
         head = {"name": folder, "runner_type": runner, "entry_point": f"workflows/{folder}.yaml"}
         (pack / "actions" / f"{folder}.yaml").write_text(yaml.safe_dump(head | {"parameters": parameters}))
         (pack / "actions" / "workflows" / f"{folder}.yaml").write_text(yaml.safe_dump(content))
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     source = StackStormPack(pack)
     project = source.mapped()
     keep_applicable(project, source.report)
@@ -371,7 +373,9 @@ def test_callers_give_defaults_of_the_store_that_they_leave_out(tmp_path: Path) 
         "action": {"ref": "depot.inner", "parameters": {"host": "h"}},
     }
     (pack / "rules" / "fire.yaml").write_text(yaml.safe_dump(rule))
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     source = StackStormPack(pack)
     project = source.mapped()
     keep_applicable(project, source.report)
@@ -402,7 +406,9 @@ def test_action_with_an_unmapped_default_may_be_called_without_it(tmp_path: Path
     (pack / "actions" / "act.yaml").write_text(yaml.safe_dump(act))
     (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(flow))
     (pack / "actions" / "workflows" / "flow.yaml").write_text("tasks: {one: {action: depot.act}}\n")
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     source = StackStormPack(pack)
     project = source.mapped()
     keep_applicable(project, source.report)
@@ -424,7 +430,9 @@ def test_immutable_value_of_the_store_is_refused_where_it_is_computed_with(tmp_p
     }
     step = {"when": "<% ctx(token) = 'a' %>", "publish": [{"word": "<% ctx(token) %>"}]}
     task = {"action": "core.local", "input": {"cmd": "say <% ctx(token).len() %>"}, "next": [step]}
-    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(head))
     (pack / "actions" / "workflows" / "flow.yaml").write_text(
         yaml.safe_dump({"input": ["token"], "tasks": {"one": task}})
@@ -462,11 +470,16 @@ def test_text_with_blocks_that_orquesta_reads_otherwise_is_refused(text: str) ->
 
 
 def test_changed_name_of_a_pack_is_named(tmp_path: Path) -> None:
-    (tmp_path / "pack.yaml").write_text("name: Dry dock\nref: dry-dock\n")
+    (tmp_path / "pack.yaml").write_text(
+        "name: Dry dock\nref: dry-dock\ndescription: d\nversion: 1.0.0\nauthor: a\n"
+    )
     source = StackStormPack(tmp_path)
     assert source.mapped().name == "dry_dock"
     gaps = [(gap.file, gap.line, gap.what) for gap in source.report.gaps]
-    assert gaps == [("pack.yaml", 2, "the pack dry-dock is named dry_dock in Penstock")]
+    assert gaps == [
+        ("pack.yaml", 2, "the pack dry-dock is named dry_dock in Penstock"),
+        ("pack.yaml", 2, "the ref of the pack, dry-dock"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -486,7 +499,9 @@ def test_expression_with_a_value_of_its_own_is_named_once(
     tmp_path: Path, expression: str, kinds: set[str]
 ) -> None:
     (tmp_path / "actions").mkdir()
-    (tmp_path / "pack.yaml").write_text("ref: depot\n")
+    (tmp_path / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     output = f"output:\n  - c: <% {expression} %>\n  - d: <% {expression} %>\n"
     flow = f"input: [a, b]\ntasks:\n  one:\n    action: core.noop\n{output}"
     for name in ("one", "two"):
@@ -502,7 +517,9 @@ def test_expression_with_a_value_of_its_own_is_named_once(
 
 def test_parameter_of_the_runner_without_a_default_is_named(tmp_path: Path) -> None:
     (tmp_path / "actions").mkdir()
-    (tmp_path / "pack.yaml").write_text("ref: depot\n")
+    (tmp_path / "pack.yaml").write_text(
+        "ref: depot\nname: depot\ndescription: Pens.\nversion: 1.0.0\nauthor: Pat\n"
+    )
     (tmp_path / "actions" / "a.yaml").write_text(
         "name: a\nrunner_type: python-script\nentry_point: a.py\n"
         "parameters:\n  debug: {type: boolean}\n  b: {type: string}\n"

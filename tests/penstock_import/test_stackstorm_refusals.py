@@ -256,3 +256,64 @@ def test_iregex_with_a_plain_word_holds_as_there(pattern: str) -> None:
     for value in values:
         expected = bool(re.search(pattern, value, re.IGNORECASE))
         assert holds_here(text, {"x": value}) == expected, (pattern, value)
+
+
+# -- forms of a workflow that Orquesta refuses ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["vars", "input", "output"])
+@pytest.mark.parametrize(
+    "value", [{"a": 1}, "a=1", [], None, [{"a": 1, "b": 2}], [{"a": 1}, {"a": 1}], [{}], [5]]
+)
+def test_workflow_with_a_list_of_another_form_is_a_gap(tmp_path: Path, key: str, value: Any) -> None:
+    """The expectations of this and of the next test are those of Orquesta's inspection."""
+    tasks = {"one": {"action": "core.noop"}}
+    _, report = of_pack(tmp_path, flow({key: value, "tasks": tasks}))
+    assert report.mapped["workflows"] == 0
+    lines = [gap for gap in report.gaps if gap.what.startswith(f"`{key}`, which has to be a list of ")]
+    assert ["StackStorm refuses this workflow" in gap.by_hand for gap in lines] == [True]
+
+
+@pytest.mark.parametrize(
+    ("task", "subject"),
+    [
+        ({"next": {"do": "noop"}}, "`next` of one, which has to be a list of mappings"),
+        ({"next": "noop"}, "`next` of one, which has to be a list of mappings"),
+        ({"next": ["noop"]}, "`next` of one, which has to be a list of mappings"),
+        ({"next": None}, "`next` of one, which has to be a list of mappings"),
+        ({"next": [{"publish": {"a": 1}}]}, "`publish` of one, which has to be a text or a list"),
+        ({"next": [{"publish": [{"a": 1, "b": 2}]}]}, "`publish` of one, which has to be a text or a list"),
+        ({"next": [{"publish": ["a"]}]}, "`publish` of one, which has to be a text or a list"),
+        ({"next": [{"when": True, "do": "noop"}]}, "`when` of one, which has to be a text"),
+        ({"next": [{"do": []}]}, "`do` of one, which has to be a text or a list of different names"),
+        ({"next": [{"do": ["noop", "noop"]}]}, "`do` of one, which has to be a text or a list"),
+        ({"input": {}}, "`input` of one, which has to be a text or a mapping with keys"),
+        ({"action": None}, "`action` of one, which has to be a text"),
+        ({"delay": 1.5}, "`delay` of one, which has to be an integer or an expression"),
+        ({"join": "1"}, "`join` of one, which has to be `all` or an integer"),
+        ({"retry": {"delay": 1}}, "`retry` of one, which has to have a `count`"),
+        ({"with": ["a"]}, "`with` of one, which has to be a text or a mapping"),
+        (None, "the task one, which has to be a mapping"),
+    ],
+)
+def test_task_of_another_form_is_a_gap(tmp_path: Path, task: Any, subject: str) -> None:
+    task = {"action": "core.noop"} | task if task is not None else None
+    _, report = of_pack(tmp_path, flow({"tasks": {"one": task}}))
+    assert report.mapped["workflows"] == 0
+    lines = [gap for gap in report.gaps if gap.what.startswith(subject)]
+    assert ["StackStorm refuses this workflow" in gap.by_hand for gap in lines] == [True], report.gaps
+    assert not any("unknown key" in gap.by_hand for gap in report.gaps)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"next": []},
+        {"next": [{"publish": "a=1"}]},
+        {"next": [{"publish": [{"a": None}, {"b": 2}], "do": ["noop"]}]},
+        {"action": "core.local", "input": {"cmd": "ls"}, "retry": {"count": 2, "delay": 1}},
+    ],
+)
+def test_task_of_a_form_that_orquesta_accepts_is_mapped(tmp_path: Path, task: dict[str, Any]) -> None:
+    _, report = of_pack(tmp_path, flow({"tasks": {"one": {"action": "core.noop"} | task}}))
+    assert report.mapped["workflows"] == 1, report.gaps

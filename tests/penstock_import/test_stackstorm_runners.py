@@ -15,7 +15,16 @@ from penstock_import.stackstorm import StackStormPack
 
 def imported(folder: Path, files: dict[str, Any]) -> StackStormPack:
     """Return the import of the pack `depot` with these files."""
-    for name, content in {"pack.yaml": {"ref": "depot"}, **files}.items():
+    for name, content in {
+        "pack.yaml": {
+            "ref": "depot",
+            "name": "depot",
+            "description": "Pens.",
+            "version": "1.0.0",
+            "author": "Pat",
+        },
+        **files,
+    }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(yaml.safe_dump(content))
     source = StackStormPack(folder)

@@ -31,7 +31,17 @@ ECHO = {
 def imported(folder: Path, files: dict[str, Any]) -> tuple[Simulation, Report]:
     """Return a simulation of a pack of these files and of the action `say`, and the report of its import."""
     pack = folder / "depot"
-    for name, content in {"pack.yaml": {"ref": "depot"}, "actions/say.yaml": ECHO, **files}.items():
+    for name, content in {
+        "pack.yaml": {
+            "ref": "depot",
+            "name": "depot",
+            "description": "Pens.",
+            "version": "1.0.0",
+            "author": "Pat",
+        },
+        "actions/say.yaml": ECHO,
+        **files,
+    }.items():
         (pack / name).parent.mkdir(parents=True, exist_ok=True)
         (pack / name).write_text(yaml.safe_dump(content, sort_keys=False))
     source = StackStormPack(pack)

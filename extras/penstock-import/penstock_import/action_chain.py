@@ -157,7 +157,8 @@ class ActionChain:
             is_timeout = key == "timeout" and target_action.runner in RUNNER_TIMEOUTS
             kind = types.get(key, "integer" if is_timeout else None)
             inputs[key] = self._value(value, child.line, names, _TO_DO, kind)
-            is_open = keeps_type(value) or may_become_another_type(value)
+            is_mapped = inputs[key] != _TO_DO  # the line of an unmapped expression already names it
+            is_open = is_mapped and (keeps_type(value) or may_become_another_type(value))
             if self._tell_type is not None and key not in types and is_open and not is_timeout:
                 self._tell_type(child.line, key, value)
         if "timeout" in inputs and (target_action.runner in RUNNER_TIMEOUTS or "timeout" not in types):

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
+from penstock_import.failed_outputs import output_expression
 from penstock_import.inline_parameters import ignored_text, inline_parameters
 from penstock_import.literal_casts import cast_literal, converted, may_become_another_type, only_type
 from penstock_import.mistral import FAILS_AT_THE_END
@@ -94,6 +95,8 @@ class Orquesta:
         self._known: dict[str, KnownAction] = {}
         self._variables: set[str] = set()
         self._input_names: set[str] = set()
+        self._at_start: set[str] = set()
+        """The names here of the inputs and variables. Each has a value from the start."""
         self._constants: dict[str, Ours] = {}
         """By the name of an input that the action does not declare: the expression for its value, which no caller can
         set."""
@@ -129,6 +132,9 @@ class Orquesta:
         declared = {*described, *self._surroundings.fixed, *self._surroundings.computed}
         undeclared = [entry for entry in inputs if entry[0] not in declared]
         self._input_names = {name for name, _, _ in inputs} & declared
+        self._at_start = {
+            name if name in self._input_names else variable_name(name) for name, _, _ in (*inputs, *variables)
+        }
         self._variables = {name for name, _, _ in (*inputs, *variables)} | self._published_names()
         for name, _, line in variables:
             if name in self._surroundings.fixed:
@@ -316,7 +322,7 @@ class Orquesta:
             graph
         )
         if expressions and len(inlined) == len(output) and are_settled:
-            self._failed_output = f"{{{', '.join(f'{name}: {text}' for name, text in expressions.items())}}}"
+            self._failed_output = output_expression(expressions, self._at_start)
         return output
 
     def _have_results_as_it_fails(self, tasks: Collection[str | None], graph: Graph) -> bool:
@@ -547,15 +553,17 @@ class Orquesta:
         if self._known[task].runner in RUNNER_TIMEOUTS:
             types.setdefault("timeout", "integer")
         note = self._surroundings.note_type
-        if note is not None and self._known[task].runner:
-            for key, (value, line) in values.items():
-                is_open = may_become_another_type(value) and not is_whole(value)
-                if key not in (*types, "timeout") and is_open:
-                    note(line, key, value)
-        return {
+        inputs = {
             key: self._value(value, line, names, _TO_DO, types.get(key))
             for key, (value, line) in values.items()
         }
+        if note is not None and self._known[task].runner:
+            for key, (value, line) in values.items():
+                is_mapped = inputs[key] != _TO_DO  # the line of an unmapped expression already names it
+                is_open = is_mapped and may_become_another_type(value) and not is_whole(value)
+                if key not in (*types, "timeout") and is_open:
+                    note(line, key, value)
+        return inputs
 
     def _items(
         self, name: str, source: Node, mapped: dict[str, Any], names: OrquestaNames

@@ -24,6 +24,7 @@ from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.mistral import MISTRAL, orquesta_tree
 from penstock_import.nested_fields import has_secrets, let_be_null
 from penstock_import.orquesta import KnownAction, Orquesta
+from penstock_import.orquesta_form import tell_refused
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
 from penstock_import.parameters import Tell, is_immutable, parameter
 from penstock_import.project import Project, bounded, stub
@@ -37,6 +38,7 @@ from penstock_import.shell_actions import (
     script_function,
     with_numbers,
 )
+from penstock_import.stackstorm_packs import PACK_REF, refusals
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
     BUILT_IN,
@@ -68,8 +70,6 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 """The keys without which StackStorm registers no definition, by the folder of its file."""
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
-_PACK_REF = re.compile(r"[a-z0-9_]+")
-"""The names of folders that StackStorm takes as the name of a pack without a `ref`."""
 _DEFINITIONS = (".json", ".yaml", ".yml")
 """The extensions of files that may be definitions. StackStorm reads some, and a line names each other one."""
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
@@ -315,13 +315,17 @@ class StackStormPack:
                 "Use the new name in outside callers: programs, bots, dashboards.",
             )
         folder = self._folder.resolve().name
-        if not self._head.text("ref") and self._theirs != folder and _PACK_REF.fullmatch(folder):
+        for line, subject, advice in refusals(self._head, folder):
+            self._tell_apart("packs that StackStorm refuses", "pack.yaml", line, subject, advice)
+        if not self._head.text("ref") and self._theirs != folder and PACK_REF.fullmatch(folder):
+            is_name = PACK_REF.fullmatch(self._theirs) is not None
+            of_install = "names by `name`" if is_name else f"refuses, since its `name` is {self._theirs}"
             self._tell_apart(
                 "packs without a ref",
                 "pack.yaml",
                 self._head.line_of("name"),
                 f"the pack has no `ref`, and lies in the folder {folder}",
-                f"Among its packs, StackStorm names such a pack by its folder, which `st2 pack install` names by `name`. If it "
+                f"Among its packs, StackStorm names such a pack by its folder, which `st2 pack install` {of_install}. If it "
                 f"is {folder} there, write `ref: {folder}`, and import again. Here it is {self._theirs}.",
             )
         for key in ("name", "ref"):
@@ -860,6 +864,8 @@ class StackStormPack:
         )
         if runner != "action-chain":
             stops = runner == "orquesta"
+            if stops:
+                tell_refused(root, tell)
             orquesta = Orquesta(
                 tell,
                 action_of,
@@ -1019,8 +1025,8 @@ class StackStormPack:
             line,
             f"the output of the workflow {name}, which StackStorm also returns after a failure",
             "In Penstock a failed workflow has an error and no output. After a transition to `fail`, the message of the error "
-            "ends "
-            "with the output as JSON. After another failure, let the tasks pass the values on.",
+            "ends with the output as JSON, without the parts that read a missing value. If a part fails for another reason, the "
+            "error names that instead. After another failure, let the tasks pass the values on.",
         )
 
     def _route(self, file: str, line: int, route: str) -> None:

@@ -210,9 +210,20 @@ class _RuleNames:
             return Ours(f"secrets.{key}", "secret"), len(steps)
         if function == "trigger" and argument is None and list(steps[:depth]) == self._below:
             return Ours("payload", "" if len(steps) > depth else "dict"), depth
+        if function == "trigger" and argument is None and depth:
+            raise NotMapped(_beside_payload(steps))
         if function == "st2kv" and argument is None and len(steps) >= 2:
             return key_of_store(self._surroundings, ".".join(steps)), len(steps)
         raise NotMapped(f"`{function}` has no equivalent in Penstock")
+
+
+def _beside_payload(steps: Sequence[str]) -> str:
+    """Return the reason why a part of a webhook's event is not mapped: only its body is the payload here."""
+    if not steps:
+        return "the whole event, of which only trigger.body is the payload in Penstock"
+    if steps[0] == "headers":
+        return "a part of the event other than its body"
+    return f"the event of a webhook has only `body` and `headers`, and no `{steps[0]}`"
 
 
 def parameters(
