@@ -52,9 +52,9 @@ async def test_draft_is_tried_by_callers_that_may_save_it(
     """A condition such as `payload.pin == "4711"` reads what pages mask."""
     assert (await reader.get("/rules/new", params=DRAFT)).status_code == 403
     assert (await reader.get("/schedules/new", params=DRAFT)).status_code == 403
-    assert "The rule matches 3 of 3 events." in await tried(call)
-    assert "The rule matches 2 of 3 events." in await tried(call, when="payload.n != 2")
-    assert "The rule matches 1 of 3 events." in await tried(call, tenant=THEIRS)
+    assert "Of 3 events, the rule matches 3." in await tried(call)
+    assert "Of 3 events, the rule matches 2." in await tried(call, when="payload.n != 2")
+    assert "Of 3 events, the rule matches 1." in await tried(call, tenant=THEIRS)
     text = await tried(call, params='{"pin": "{{ payload.pin }}", "n": "{{ payload.n }}"}')
     assert "***" in text
     assert "4711" not in text

@@ -127,7 +127,7 @@ async def test_rule_is_tried_on_stored_events_and_starts_after_it_is_saved(
     await expect(status).to_have_text("Of 2 events, the rule matches 1 and fails on 1.")
     await form.get_by_label("Condition").fill("payload.order == 101")
     await form.get_by_role("button", name="Try it on stored events").click()
-    await expect(status).to_have_text("The rule matches 1 of 2 events.")
+    await expect(status).to_have_text("Of 2 events, the rule matches 1.")
     await page.get_by_role("button", name="Save depot.by_day").click()
     await expect(page.locator("#save .problem")).to_contain_text("words")
     await page.get_by_label("Parameters, as JSON").fill('{"parcel": "{{ payload.order }}"}')
